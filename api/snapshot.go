@@ -256,7 +256,7 @@ func before(s *session.State, earlier []*session.Offer, o *session.Offer) *sessi
 func snapshotOffer(s *session.State, o, was *session.Offer, side performatives.Agent, at time.Time) SnapshotOffer {
 	v := SnapshotOffer{
 		ID: o.ID, By: o.Side, Mine: o.Side == side, About: o.Subject, Terms: o.Terms, Status: o.StatusAt(s.Clock(at)).String(),
-		Binding: s.Mode.Binds && !s.Mode.Commits, Truncated: o.Compact,
+		Binding: s.AcceptanceBinds() && !s.Mode.Commits, Truncated: o.Compact,
 	}
 	if !o.Expires.IsZero() {
 		v.Expires = Timestamp(s.Wall(o.Expires, at))

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -225,4 +227,66 @@ func BenchmarkAgreements(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)/said.Sub(begin).Seconds(), "agreements/s")
 	b.ReportMetric(time.Since(said).Seconds(), "s/log")
+}
+
+// GATEWAYS.md G4: in bilateral/1 the ACCEPT makes the agreement, or, where people confirm it, the
+// last confirmation does, which the document then has; it decides offline.
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{})
+	key, err := inclusion.ParseKey(w.Server.Broker.Parts.Ledger.VerifierKey())
+	testkit.Must(t, err)
+	trust := agreement.Trust{Broker: w.Server.Broker.Command.Key(), Log: key}
+	a, b := w.Principal(alpha), w.Principal(beta)
+	remarks := performatives.Remarks{Assessment: []byte(`{"reasoning":"it fits","suggestedRoles":{"ownUser":"peer","otherUser":"peer"}}`)}
+	match := func(policy string) (id performatives.SessionID, offer, accept api.Acceptance) {
+		id = testkit.NewSession()
+		a.Say(id, &performatives.ProposeBody{ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "a match", Terms: fmt.Appendf(nil, `{"mode":"bilateral/1","participants":[%q],"policy":%s}`, beta, policy)})
+		b.Say(id, &performatives.AcceptBody{ReferenceID: "inv"})
+		offer = a.Say(id, &performatives.ProposeBody{ProposalID: "p1", Type: "opportunity", Subject: "x", Terms: []byte(`{"case":"both","private_note":"n"}`), Remarks: remarks})
+		return id, offer, b.Say(id, &performatives.AcceptBody{ReferenceID: "p1", Remarks: remarks})
+	}
+
+	id, _, _ := match(`{"publish":["case"]}`)
+	data, d := get(w, fmt.Sprintf(`{"sessionId":%q}`, id))
+	if r := agreement.Verify(data, trust); len(r.Faults) > 0 || !r.Logged || d.ID != agreement.IDOf(id, "p1") || len(d.Terms) != 2 {
+		t.Errorf("%v, logged %t: %s", r.Faults, r.Logged, data)
+	}
+	if !strings.Contains(string(d.Log.Leaf), `"terms":{"case":"both"}`) {
+		t.Errorf("the leaf is %s", d.Log.Leaf)
+	}
+
+	people := []*testkit.Principal{w.Principal("human://acme.com/alice"), w.Principal("human://widgets.co/bob")}
+	id, offer, accept := match(`{"confirm":true}`)
+	people[0].Say(id, testkit.Ruling(offer.Message, performatives.Approved))
+	testkit.Refused(t, a.Call(api.AgreementGet.Name, fmt.Sprintf(`{"sessionId":%q}`, id)), session.ProposalUnknown)
+	last := people[1].Say(id, testkit.Ruling(accept.Message, performatives.Approved))
+	data, d = get(w, fmt.Sprintf(`{"sessionId":%q}`, id))
+	if r := agreement.Verify(data, trust); len(r.Faults) > 0 || !r.Logged || len(d.Evidence.Confirmed) != 2 || d.EffectiveFrom != last.AcceptedAt {
+		t.Errorf("%v, logged %t, confirmed %d times, from %s: %s", r.Faults, r.Logged, len(d.Evidence.Confirmed), d.EffectiveFrom, data)
+	}
+	for i := 0; i < len(data); i += 7 {
+		changed := append([]byte{}, data...)
+		changed[i] ^= 1
+		if r := agreement.Verify(changed, trust); len(r.Faults) == 0 {
+			t.Errorf("byte %d can be changed: …%s…", i, changed[max(0, i-30):min(len(changed), i+30)])
+		}
+	}
+	confirmed := d.Evidence.Confirmed
+	for name, rulings := range map[string][]jsontext.Value{
+		"none": nil, "one": confirmed[1:], "the other": confirmed[:1], "one twice": {confirmed[0], confirmed[0], confirmed[1]},
+		"another order": {confirmed[1], confirmed[0]}, "an offer": {d.Evidence.Offer, confirmed[1]},
+	} {
+		d.Evidence.Confirmed = rulings
+		data, err := d.Bytes()
+		testkit.Must(t, err)
+		if r := agreement.Verify(data, trust); len(r.Faults) == 0 {
+			t.Errorf("it holds with %s of its confirmations", name)
+		}
+	}
+
+	id, offer, accept = match(`{"confirm":true}`)
+	people[0].Say(id, testkit.Ruling(offer.Message, performatives.Approved))
+	people[1].Say(id, testkit.Ruling(accept.Message, performatives.Denied))
+	testkit.Refused(t, a.Call(api.AgreementGet.Name, fmt.Sprintf(`{"sessionId":%q}`, id)), session.ProposalUnknown)
 }

@@ -74,8 +74,8 @@ func TestStoppedAtEachStep(t *testing.T) {
 				case "ACCEPT":
 					leafOf(t, b, inclusion.Agreement, string(agreement.IDOf(s.ID, "p0")), 1)
 				case "CLOSE":
+					leafOf(t, b, inclusion.Session, string(s.ID), 2) // it comes after the agreement's
 					leafOf(t, b, inclusion.Agreement, string(agreement.IDOf(s.ID, "p0")), 2)
-					leafOf(t, b, inclusion.Session, string(s.ID), 2)
 					if state != "CLOSED" {
 						t.Errorf("the session is %s", state)
 					}

@@ -99,7 +99,10 @@ func (a assessing) turn(r *http.Request, work func()) bool {
 	if !joined {
 		return false
 	}
-	slot := wait()
+	slot, err := wait(r.Context())
+	if err != nil {
+		return false
+	}
 	defer slot.Done()
 	if r.Context().Err() != nil || account.Admit(0, 0) != nil {
 		return false

@@ -147,7 +147,7 @@ func (b *Broker) newSession() (id performatives.SessionID) {
 func (b *Broker) openTurns(ctx context.Context) error {
 	o := &b.Options
 	opened, err := turns.Open(ctx, turns.Options{
-		Store: b.Parts.Store, OpenSessions: b.openSessions, Alone: o.Alone, Look: b.look, Messages: b.messages, Submit: b.submit,
+		Store: b.Parts.Store, OpenSessions: b.openSessions, Participants: b.participants, Alone: o.Alone, Look: b.look, Messages: b.messages, Submit: b.submit,
 		Signer: b.Custody.Signer, Hosted: b.Hosted, Timeout: o.ClaimTimeout, Watch: b.watchInbox, WatchSession: b.watchSession, Snapshot: b.snapshot, Member: b.member, Now: o.Now, Log: o.Log,
 	})
 	if err == nil {
@@ -279,12 +279,16 @@ func (b *Broker) openProposals(context.Context) error {
 	opened, err := proposals.Open(proposals.Options{
 		Registry: b.Parts.Registry, Bus: b.Parts.Store.Bus(), Broker: b.Options.ID, Queue: b.Parts.List.Busy, Now: b.Options.Now,
 		Probe: b.Options.Probe, Similar: b.Options.Similar,
-		Enter: func(a performatives.Agent) (leave func(), err error) {
+		Enter: func(ctx context.Context, a performatives.Agent) (leave func(), err error) {
 			wait, joined := b.assessing.Join(a)
 			if !joined {
 				return nil, session.Busy()
 			}
-			return wait().Done, nil
+			slot, err := wait(ctx)
+			if err != nil {
+				return nil, session.Busy()
+			}
+			return slot.Done, nil
 		},
 		Gone: func(a performatives.Agent) bool {
 			online, last := b.Available.Of(a)

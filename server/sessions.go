@@ -22,6 +22,12 @@ func (b *Broker) openSessions(a performatives.Agent) (open []turns.OpenSession) 
 	return open
 }
 
+// participants are those of a session, as far as is known.
+func (b *Broker) participants(id performatives.SessionID) (all []performatives.Agent, over bool) {
+	row, _ := b.Parts.List.Row(id)
+	return row.Participants, row.State.Over()
+}
+
 // moved tells those who take turns that a session went on.
 func (b *Broker) moved(id performatives.SessionID, row sessionlist.Row) {
 	b.Turns.Moved(id, row.Participants, row.State.Over())

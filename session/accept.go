@@ -40,9 +40,10 @@ func accepted(t *Command) {
 		}
 		t.SetStatus(t.Offer.ID, Accepted)
 		switch {
-		case t.Mode.Commits && !t.Before(4):
+		case !t.AcceptanceBinds() || t.Offer.Side == t.Side: // whose own offer it is agrees with nobody
+		case t.Confirms(), t.Mode.Commits && !t.Before(4):
 			t.agreeTerms()
-		case t.Mode.Binds:
+		default:
 			t.Agree(t.Offer.ID, t.Side)
 		}
 	default:

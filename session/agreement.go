@@ -18,12 +18,28 @@ type Agreement struct {
 	Commit     uint64                         // the entry that carries the proposal out; 0 for none
 	Acceptance uint64                         // the entry that accepted the commitment, else the offer
 	Close      uint64                         // the CLOSE that made it of agreed terms; 0 for none
+	Confirmed  uint64                         // the last ruling by which people confirmed it; 0 for none
 	Signatures map[performatives.Agent]string // over the hash, made after the acceptance; never changed
 	Consented  bool                           // every party has agreed to what policy.publish asks for
 }
 
 // Made is the entry by which it came to be.
-func (a Agreement) Made() uint64 { return max(a.Acceptance, a.Close) }
+func (a Agreement) Made() uint64 { return max(a.Acceptance, a.Close, a.Confirmed) }
+
+// Confirmations are the rulings by which people confirmed it: while it waits for them, nothing
+// else is accepted.
+func (a Agreement) Confirmations() (rulings []uint64) {
+	for n := a.Acceptance + 1; n <= a.Confirmed; n++ {
+		rulings = append(rulings, n)
+	}
+	return rulings
+}
+
+// AcceptanceBinds reports whether the ACCEPT of a proposal makes an agreement, alone or together
+// with what has to follow it.
+func (s *State) AcceptanceBinds() bool {
+	return s.Mode != nil && s.Mode.Binds > 0 && s.Policy.Format >= s.Mode.Binds
+}
 
 // Agreements are the session's, in the order of the transcript.
 func (s *State) Agreements() []Agreement { return s.AgreementsAfter(0) }
@@ -76,7 +92,8 @@ func (t *Command) binds(a Agreement) {
 }
 
 // In a mode whose commitments bind, an accepted proposal is agreed terms, which bind nobody
-// until an accepted COMMIT carries them out, or the session is closed as completed.
+// until an accepted COMMIT carries them out, or the session is closed as completed. Where people
+// confirm an acceptance, they bind nobody until then.
 
 // agreeTerms notes that the sender's side has accepted a proposal.
 func (t *Command) agreeTerms() {
@@ -122,6 +139,14 @@ func (t *Command) completeTerms() {
 	}
 	for _, a := range t.terms {
 		a.Close = t.Next
+		t.binds(a)
+	}
+}
+
+// BindConfirmed makes the agreement that people have confirmed.
+func (t *Command) BindConfirmed() {
+	for _, a := range t.terms {
+		a.Confirmed = t.Next
 		t.binds(a)
 	}
 }

@@ -44,6 +44,10 @@ package session
 //
 // These rules hold since format 5:
 //   - A human who may decide joins when it acts, and until then the route has a digest of its name.
+//
+// These rules hold since format 6:
+//   - In bilateral/1 an ACCEPT of the other side's offer makes an agreement; where people confirm
+//     it, the last confirmation does. policy.publish is taken there, too.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

@@ -41,8 +41,8 @@ type Mode struct {
 	// Confirms says that an ACCEPT of a proposal waits for humans, by Command.Confirm. Nil
 	// waits for nobody.
 	Confirms func(*State) bool
-	// Binds says that an ACCEPT of a proposal makes an agreement.
-	Binds bool
+	// Binds is the format since which an ACCEPT of a proposal makes an agreement; 0 is never.
+	Binds int
 	// Commits says that since format 4 an agreement waits for the COMMIT that carries the
 	// proposal out, or for a CLOSE with the outcome completed.
 	Commits bool

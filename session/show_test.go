@@ -54,7 +54,7 @@ func (c *conversation) show(what []string) ([]string, error) {
 	case "agreements":
 		for _, a := range c.state.Agreements() {
 			line := fmt.Sprintf("%s of %v, entries %d", a.Name, a.Parties, a.Offer)
-			for _, sequence := range []uint64{a.Commit, a.Acceptance, a.Close} {
+			for _, sequence := range []uint64{a.Commit, a.Acceptance, a.Close, a.Confirmed} {
 				if sequence > 0 {
 					line += fmt.Sprintf(", %d", sequence)
 				}

@@ -38,6 +38,8 @@ const SessionConsumerIdle = 10 * time.Minute
 // FindConsumer returns a consumer by name, and how many messages are to be acknowledged;
 // ErrNoConsumer if there is none.
 func (s *Store) FindConsumer(ctx context.Context, stream, name string) (found Consumer, pending uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	defer cancel()
 	c, err := s.js.Consumer(ctx, stream, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return found, 0, ErrNoConsumer
@@ -52,6 +54,8 @@ func (s *Store) FindConsumer(ctx context.Context, stream, name string) (found Co
 
 // AddSessionConsumer creates a consumer that expires when nobody pulls from it. It returns ErrConflict if the name is another's.
 func (s *Store) AddSessionConsumer(ctx context.Context, c Consumer) (pending uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	defer cancel()
 	made, err := s.js.CreateConsumer(ctx, c.Stream, jetstream.ConsumerConfig{
 		Durable: c.Name, FilterSubject: c.Subject, Description: c.Description,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, DeliverPolicy: jetstream.DeliverAllPolicy,

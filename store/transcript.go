@@ -53,9 +53,21 @@ func (s *Store) tryAppend(id performatives.SessionID, entry []byte, beside Heade
 // LastEntry is the sequence of a session's last entry, 0 for none: the newest that
 // was acknowledged before this was called.
 func (s *Store) LastEntry(ctx context.Context, id performatives.SessionID) (uint64, error) {
+	return s.newestEntry(ctx, api.Session(id))
+}
+
+// EverySubject is every message of a stream.
+const EverySubject = ">"
+
+// NewestEntry is the sequence of the last entry of all sessions.
+func (s *Store) NewestEntry(ctx context.Context) (uint64, error) {
+	return s.newestEntry(ctx, EverySubject)
+}
+
+func (s *Store) newestEntry(ctx context.Context, subject string) (uint64, error) {
 	for {
 		asked := time.Now()
-		m, err := s.Last(ctx, api.SessionsStream, api.Session(id))
+		m, err := s.Last(ctx, api.SessionsStream, subject)
 		switch {
 		case err != nil:
 			return 0, err

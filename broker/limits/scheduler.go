@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,12 +80,13 @@ func (s *Accounts) work(a performatives.Agent, d time.Duration, held int32) {
 // Enter waits for a slot.
 func (s *Scheduler) Enter(a performatives.Agent) *Slot {
 	wait, _ := s.Join(a)
-	return wait()
+	slot, _ := wait(context.Background()) // which does not end
+	return slot
 }
 
 // Join joins the queue for a slot, unless there is no room: then wait is nil. wait waits
-// for the slot.
-func (s *Scheduler) Join(a performatives.Agent) (wait func() *Slot, joined bool) {
+// for the slot until its context ends.
+func (s *Scheduler) Join(a performatives.Agent) (wait func(context.Context) (*Slot, error), joined bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.free == 0 && s.queues[a] != nil && s.most > 0 && s.waiting >= s.most {
@@ -92,11 +94,38 @@ func (s *Scheduler) Join(a performatives.Agent) (wait func() *Slot, joined bool)
 	}
 	s.busy.Add(1)
 	turn := s.next(a)
-	return func() *Slot { <-turn; return (&Slot{scheduler: s, agent: a}).begin() }, true
+	return func(ctx context.Context) (*Slot, error) {
+		if err := s.await(ctx, a, turn); err != nil {
+			s.busy.Add(-1)
+			return nil, err
+		}
+		return (&Slot{scheduler: s, agent: a}).begin(), nil
+	}, true
+}
+
+// await waits until a principal's turn has come, or leaves the queue.
+func (s *Scheduler) await(ctx context.Context, a performatives.Agent, turn chan struct{}) error {
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[a]
+	if q == nil || !slices.Contains(q.waiting, turn) {
+		return nil // it has come just now
+	}
+	q.waiting = slices.DeleteFunc(q.waiting, func(t chan struct{}) bool { return t == turn })
+	if s.waiting--; len(q.waiting) == 0 {
+		delete(s.queues, a)
+		s.turns = slices.DeleteFunc(s.turns, func(t *queue) bool { return t == q })
+	}
+	return ctx.Err()
 }
 
 // next is closed when a slot is the principal's; under mu.
-func (s *Scheduler) next(a performatives.Agent) <-chan struct{} {
+func (s *Scheduler) next(a performatives.Agent) chan struct{} {
 	turn := make(chan struct{})
 	if s.free > 0 {
 		s.free--
@@ -159,7 +188,8 @@ func (s *Slot) WithSlot(ctx context.Context) context.Context {
 }
 
 // Away releases the slot of the work that has this context, if it holds one, while wait waits for
-// the work of others. Afterwards the principal's turn has to come again.
+// the work of others. Afterwards the principal's turn has to come again; work whose time is over
+// goes on without a slot, to its end.
 func Away(ctx context.Context, wait func()) {
 	s, _ := ctx.Value(slotKey{}).(*Slot)
 	if s == nil || s.released {
@@ -171,8 +201,9 @@ func Away(ctx context.Context, wait func()) {
 	s.scheduler.mu.Lock()
 	turn := s.scheduler.next(s.agent)
 	s.scheduler.mu.Unlock()
-	<-turn
-	s.begin()
+	if s.scheduler.await(ctx, s.agent, turn) == nil {
+		s.begin()
+	}
 }
 
 // Worked charges work that another goroutine did for the work of this context, while that was away.

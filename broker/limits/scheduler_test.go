@@ -1,6 +1,9 @@
 package limits
 
-import "testing"
+import (
+	"context"
+	"testing"
+)
 
 // Work counts as in hand until it is done, also while it waits for the store and has
 // released its slot; a second core is used only while there is one for each.
@@ -38,7 +41,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	t.Parallel()
 	s := NewScheduler(1, 3)
 	working := s.Enter("agent://acme.com/a")
-	var waiting []func() *Slot
+	var waiting []func(context.Context) (*Slot, error)
 	for range 3 {
 		wait, joined := s.Join("agent://acme.com/a")
 		if !joined {
@@ -57,9 +60,44 @@ func TestWaitingIsBounded(t *testing.T) {
 		t.Error("two of the other wait, too")
 	}
 	working.Done()
-	waiting[0]().Done()
-	other().Done() // they take turns
+	for _, wait := range []func(context.Context) (*Slot, error){waiting[0], other} { // they take turns
+		slot, err := wait(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		slot.Done()
+	}
 	if _, joined := s.Join("agent://acme.com/a"); !joined {
 		t.Error("there is room again")
+	}
+}
+
+// Nobody waits longer than its context lasts: a slot that no work gives back keeps others waiting, not
+// hanging. Who leaves takes nobody's turn.
+func TestWaitEnds(t *testing.T) {
+	t.Parallel()
+	s := NewScheduler(1, 0)
+	working := s.Enter("agent://acme.com/a")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for range 3 {
+		wait, _ := s.Join("agent://acme.com/b")
+		if _, err := wait(ended); err == nil {
+			t.Fatal("there is a slot for two")
+		}
+	}
+	last, _ := s.Join("agent://acme.com/b")
+	Away(working.WithSlot(ended), func() {})
+	if !working.released {
+		t.Error("what came back has a slot that another has")
+	}
+	slot, err := last(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	working.Done()
+	slot.Done()
+	if s.free != 1 || s.waiting != 0 || len(s.turns) != 0 || len(s.queues) != 0 || s.busy.Load() != 0 {
+		t.Errorf("%d slots are free, %d wait, %d are at work", s.free, s.waiting, s.busy.Load())
 	}
 }

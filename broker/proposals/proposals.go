@@ -41,7 +41,7 @@ type Options struct {
 
 	// Enter waits until it is a caller's turn to have cards assessed, or refuses; leave ends
 	// the turn. A call does not hold it while it waits for answers.
-	Enter func(performatives.Agent) (leave func(), err error)
+	Enter func(context.Context, performatives.Agent) (leave func(), err error)
 
 	// Gone reports that an agent was there and is offline now. No call waits long for those.
 	Gone func(performatives.Agent) bool
@@ -116,7 +116,7 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 		return api.Proposals{}, err
 	}
 	var cards []api.Card
-	if err := c.inTurn(caller, func() { cards = c.matching(q) }); err != nil {
+	if err := c.inTurn(ctx, caller, func() { cards = c.matching(q) }); err != nil {
 		return api.Proposals{}, err
 	}
 	found := api.Proposals{ID: c.o.Broker + "." + uuid.NewString(), Asked: len(cards)}
@@ -131,7 +131,7 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 	alike, failed := c.similar(ctx, q.Task, cards, answers)
 	elsewhere, unreached := probed()
 	found.Warnings = slices.Concat(failed, unreached)
-	return found, c.inTurn(caller, func() {
+	return found, c.inTurn(ctx, caller, func() {
 		candidates := append(c.assess(q, cards, answers, alike), elsewhere...)
 		rank.Rank(candidates)
 		found.Candidates, found.Truncated = page(candidates, q.Limit)
@@ -140,8 +140,8 @@ func (c *Calls) Call(ctx context.Context, caller api.Caller, q api.CallForPropos
 }
 
 // inTurn works when it is the caller's turn.
-func (c *Calls) inTurn(caller api.Caller, work func()) error {
-	leave, err := c.o.Enter(caller.Agent)
+func (c *Calls) inTurn(ctx context.Context, caller api.Caller, work func()) error {
+	leave, err := c.o.Enter(ctx, caller.Agent)
 	if err != nil {
 		return err
 	}

@@ -227,7 +227,7 @@ func TestTurns(t *testing.T) {
 	_, err = agents.Add(t.Context(), able)
 	testkit.Must(t, err)
 	o := proposals.Options{Registry: agents, Bus: opened.Bus(), Broker: "b", Now: time.Now, Queue: func(performatives.Agent) int { return 0 }}
-	o.Enter = func(a performatives.Agent) (func(), error) {
+	o.Enter = func(_ context.Context, a performatives.Agent) (func(), error) {
 		if a == outsider {
 			return nil, session.Busy()
 		}

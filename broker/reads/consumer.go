@@ -56,33 +56,44 @@ func (x *Reads) hasInbox(ctx context.Context, c api.Caller, id performatives.Ses
 	})
 }
 
+// mostSilent is how many names may be without an answer before JetStream counts as away.
+const mostSilent = 3
+
 // consumerOf finds the session's consumer, or creates it under the first free name from where the
-// session's hash points. Calls at the same time agree on that name.
+// session's hash points. Calls at the same time agree on that name. The server may have lost a
+// consumer whose name it keeps: it neither finds it nor has it made. Such a name is passed over,
+// or it would keep its agent from all consumers that come after it.
 func (x *Reads) consumerOf(ctx context.Context, a performatives.Agent, id performatives.SessionID, ahead int) (name string, pending uint64, err error) {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	names := api.SessionConsumers(a.Token())
 	first := int(h.Sum32() % api.MaxSessionConsumers)
-	subject, free := api.Inbox(a, id), ""
+	subject, silent := api.Inbox(a, id), 0
+	var free []string
 	for _, name := range slices.Concat(names[first:], names[:first]) {
 		found, pending, err := x.o.Store.FindConsumer(ctx, api.InboxStream, name)
 		switch {
 		case errors.Is(err, store.ErrNoConsumer):
-			if free == "" {
-				free = name
-			}
+			free = append(free, name)
 		case err != nil:
-			return "", 0, err
+			if silent++; silent > mostSilent || ctx.Err() != nil {
+				return "", 0, err
+			}
 		case found.Subject == subject && found.MaxAckPending == ahead:
 			return name, pending, nil
 		}
 	}
-	if free == "" {
+	if len(free) == 0 {
 		return "", 0, api.RateLimited("consumers", store.SessionConsumerIdle,
 			"you have %d session consumers; one that nobody pulls from is free after %s", len(names), store.SessionConsumerIdle)
 	}
-	pending, err = x.o.Store.AddSessionConsumer(ctx, store.Consumer{
-		Stream: api.InboxStream, Name: free, Subject: subject, Description: string(a) + " in " + string(id), MaxAckPending: ahead,
-	})
-	return free, pending, err
+	for _, name = range free[:min(len(free), mostSilent)] {
+		pending, err = x.o.Store.AddSessionConsumer(ctx, store.Consumer{
+			Stream: api.InboxStream, Name: name, Subject: subject, Description: string(a) + " in " + string(id), MaxAckPending: ahead,
+		})
+		if err == nil || errors.Is(err, store.ErrConflict) || ctx.Err() != nil {
+			break
+		}
+	}
+	return name, pending, err
 }

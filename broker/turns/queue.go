@@ -77,6 +77,9 @@ const unused = time.Hour
 
 // queueOf is the queue of an agent, with its open sessions.
 func (t *Turns) queueOf(ctx context.Context, a performatives.Agent) (*queue, error) {
+	if err := t.begin(ctx); err != nil {
+		return nil, err
+	}
 	now := t.o.Now()
 	t.queueing.Lock()
 	q, known := t.queues[a]
@@ -271,7 +274,9 @@ func (t *Turns) next(ctx context.Context, s *search) (w waiting, ok bool, err er
 		if t.o.Alone {
 			break
 		}
-		s.wake() // another broker may have had them go on
+		if heardErr := t.hear(ctx); heardErr != nil {
+			return w, false, cmp.Or(err, heardErr)
+		}
 	}
 	return w, false, err
 }

@@ -48,6 +48,8 @@ type Options struct {
 	// OpenSessions lists the sessions of an agent that are not over. Moved is told of those that go on.
 	OpenSessions func(a performatives.Agent) []OpenSession
 	Alone        bool // no other broker has sessions go on
+	// Participants are those of a session, as far as is known.
+	Participants func(id performatives.SessionID) (all []performatives.Agent, over bool)
 	// Look is a session as it is now, if the agent has a part in it.
 	Look func(ctx context.Context, a performatives.Agent, id performatives.SessionID) (s session.State, at time.Time, err error)
 	// Messages is a page of a transcript that the agent may read.
@@ -94,6 +96,10 @@ type Turns struct {
 	held   map[string]map[string]bool // ids of claims, by worker
 	sweep  int                        // look for those that the bucket has forgotten when there are so many
 
+	reading chan struct{} // holds one while somebody reads what other brokers have appended
+	begun   bool          // this and seen are the reader's
+	seen    uint64        // where in the stream of transcripts the next reading begins, less one
+
 	queueing sync.RWMutex
 	queues   map[performatives.Agent]*queue // of those who picked up lately
 }
@@ -113,7 +119,7 @@ func Open(ctx context.Context, o Options) (*Turns, error) {
 	}
 	t := &Turns{
 		o: o, bucket: bucket, private: private, work: background.New(), claims: map[string]stored{}, held: map[string]map[string]bool{},
-		waiters: waiters{of: map[performatives.Agent]*waiter{}}, given: memory{of: map[performatives.Agent]map[waits]remembered{}}, stopped: make(chan struct{}), queues: map[performatives.Agent]*queue{},
+		waiters: waiters{of: map[performatives.Agent]*waiter{}}, given: memory{of: map[performatives.Agent]map[waits]remembered{}}, stopped: make(chan struct{}), reading: make(chan struct{}, 1), queues: map[performatives.Agent]*queue{},
 	}
 	if err := bucket.Watch(ctx, t.work, t.saw); err != nil {
 		t.Close()

@@ -121,7 +121,7 @@ func (s *Service) Call(c api.Caller, verb string, request []byte, release func()
 
 // begin counts a call as work, unless the caller may not make it, or too many wait for their
 // turn. wait waits for the call's own.
-func (s *Service) begin(c api.Caller, verb string) (v Answer, wait func() *limits.Slot, err error) {
+func (s *Service) begin(c api.Caller, verb string) (v Answer, wait func(context.Context) (*limits.Slot, error), err error) {
 	if v, err = s.callable(c, verb); err != nil {
 		return v, nil, err
 	}
@@ -158,21 +158,25 @@ func (s *Service) callable(c api.Caller, verb string) (Answer, error) {
 	return v, nil
 }
 
-func (s *Service) answer(c api.Caller, v Answer, request []byte, wait func() *limits.Slot, release func(), tell func(reply any, last bool, err error)) {
+func (s *Service) answer(c api.Caller, v Answer, request []byte, wait func(context.Context) (*limits.Slot, error), release func(), tell func(reply any, last bool, err error)) {
 	defer release()
 	within := callTimeout
 	if v.Waits {
 		release()
 		within = api.LongestWait + callTimeout
 	}
-	work := s.o.Work.Context()
-	if wait != nil {
-		slot := wait()
-		defer slot.Done()
-		work = slot.WithSlot(work)
-	}
-	ctx, cancel := context.WithTimeout(work, within)
+	ctx, cancel := context.WithTimeout(s.o.Work.Context(), within) // the wait for a slot counts
 	defer cancel()
+	if wait != nil {
+		slot, err := wait(ctx)
+		if err != nil {
+			release()
+			tell(nil, false, session.Busy())
+			return
+		}
+		defer slot.Done()
+		ctx = slot.WithSlot(ctx)
+	}
 	reply, then, err := v.call(ctx, c, request)
 	if then != nil {
 		defer then()

@@ -1,10 +1,16 @@
 package verbs
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/session"
 )
 
 // Every verb has one answer, and every answer a verb.
@@ -30,4 +36,26 @@ func TestEveryVerbIsAnswered(t *testing.T) {
 			t.Errorf("byName: %v, want %q", err, c.want)
 		}
 	}
+}
+
+// A call whose turn does not come is answered when its time is over.
+func TestCallThatWaitsIsAnswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		work := background.New()
+		defer work.Close()
+		s := &Service{o: Options{Work: work}, slots: limits.NewScheduler(1, 0)}
+		defer s.slots.Enter("agent://acme.com/a").Done()
+		wait, _ := s.slots.Join("agent://acme.com/b")
+		released, began := false, time.Now()
+		s.answer(api.Caller{Agent: "agent://acme.com/b"}, Answer{}, nil, wait, func() { released = true }, func(_ any, _ bool, err error) {
+			if !released || !errors.Is(err, &session.Refusal{Code: session.Unavailable}) || time.Since(began) != callTimeout {
+				t.Errorf("released %t, answered %v after %s", released, err, time.Since(began))
+			}
+			began = time.Time{}
+		})
+		if !began.IsZero() {
+			t.Error("it was not answered")
+		}
+	})
 }

@@ -57,9 +57,10 @@ type Document struct {
 // delivered, and the keys that signed. A redacted document has the keys only.
 type Evidence struct {
 	Offer      jsontext.Value                              `json:"offer,omitzero"`
-	Commitment jsontext.Value                              `json:"commitment,omitzero"` // that carries the offer out
-	Acceptance jsontext.Value                              `json:"acceptance,omitzero"` // of the commitment, else of the offer
-	Close      jsontext.Value                              `json:"close,omitzero"`      // that made it of agreed terms
+	Commitment jsontext.Value                              `json:"commitment,omitzero"`    // that carries the offer out
+	Acceptance jsontext.Value                              `json:"acceptance,omitzero"`    // of the commitment, else of the offer
+	Close      jsontext.Value                              `json:"close,omitzero"`         // that made it of agreed terms
+	Confirmed  []jsontext.Value                            `json:"confirmations,omitzero"` // the rulings by which people confirmed it
 	Keys       map[performatives.Agent]performatives.Key   `json:"keys,omitzero"`
 	Rotated    map[performatives.Agent][]performatives.Key `json:"rotated,omitzero"`  // that signed other entries of theirs
 	DIDKeys    map[performatives.Agent]performatives.Key   `json:"did_keys,omitzero"` // that signed the hash, where Keys has those of the entries
@@ -105,6 +106,7 @@ type Accepted struct {
 	Signatures        map[performatives.Agent]string // made after the acceptance
 	Offer, Acceptance transcript.Entry
 	Commitment, Close transcript.Entry                            // without a message if there is none
+	Confirmations     []transcript.Entry                          // the rulings, in their order
 	Keys              map[performatives.Agent][]performatives.Key // that were pinned for them and the two senders, the newest first
 	Inherited         Inherited
 }
@@ -149,7 +151,10 @@ func Build(a Accepted) (Document, error) {
 		Offer: a.Offer.Bytes, Commitment: a.Commitment.Bytes, Acceptance: a.Acceptance.Bytes, Close: a.Close.Bytes,
 		Keys: map[performatives.Agent]performatives.Key{},
 	}
-	for _, e := range []transcript.Entry{a.Offer, a.Commitment, a.Acceptance, a.Close} {
+	for _, e := range a.Confirmations {
+		d.Evidence.Confirmed = append(d.Evidence.Confirmed, e.Bytes)
+	}
+	for _, e := range append([]transcript.Entry{a.Offer, a.Commitment, a.Acceptance, a.Close}, a.Confirmations...) {
 		if m := e.Message; m != nil {
 			d.Evidence.know(m.Sender, a.signer(m.Sender, func(k performatives.Key) bool { return m.VerifySignature(k) == nil }))
 		}
@@ -214,10 +219,14 @@ func (e *Evidence) know(a performatives.Agent, k performatives.Key) {
 
 // made is the entry by which the agreement came to be.
 func (a Accepted) made() transcript.Entry {
-	if a.Close.Message != nil {
+	switch n := len(a.Confirmations); {
+	case a.Close.Message != nil:
 		return a.Close
+	case n > 0:
+		return a.Confirmations[n-1]
+	default:
+		return a.Acceptance
 	}
-	return a.Acceptance
 }
 
 // terms are those of the offer and of the commitment that carries it out. Where both have a

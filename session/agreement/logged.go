@@ -46,6 +46,9 @@ func (v *verifier) log() {
 func (v *verifier) acceptedAt() (at string, known bool) {
 	if e := v.Document.Evidence; e != nil && e.Acceptance != nil {
 		made := e.Acceptance
+		if n := len(e.Confirmed); n > 0 {
+			made = e.Confirmed[n-1]
+		}
 		if e.Close != nil {
 			made = e.Close
 		}

@@ -50,6 +50,13 @@ func Made(state *session.State, a session.Agreement, entry func(sequence uint64)
 		}
 		signers = append(signers, of.entry.Message.Sender)
 	}
+	for _, sequence := range a.Confirmations() {
+		e, err := entry(sequence)
+		if err != nil {
+			return Document{}, err
+		}
+		made.Confirmations, signers = append(made.Confirmations, e), append(signers, e.Message.Sender)
+	}
 	for _, signer := range signers {
 		made.Keys[signer] = state.PinnedKeys(signer)
 	}

@@ -150,11 +150,16 @@ func (v *verifier) evidence() {
 	if said.Close != nil {
 		complete = v.entry("/evidence/close", said.Close, &a.Close) && complete
 	}
+	a.Confirmations = make([]transcript.Entry, len(said.Confirmed))
+	for i, e := range said.Confirmed {
+		complete = v.entry(fmt.Sprintf("/evidence/confirmations/%d", i), e, &a.Confirmations[i]) && complete
+	}
 	if !complete {
 		return
 	}
 	v.rotated()
 	v.follows(&a)
+	v.confirmed(a)
 	keys := map[performatives.Agent][]performatives.Key{}
 	for a, k := range said.Keys {
 		keys[a] = []performatives.Key{k}
@@ -225,6 +230,38 @@ func (v *verifier) follows(a *Accepted) {
 			v.fault(s.member, "does not follow the offer")
 		}
 		before = s.entry
+	}
+}
+
+// confirmed checks that people of each party's organisation have confirmed what was accepted, if
+// anybody has.
+func (v *verifier) confirmed(a Accepted) {
+	missing := map[performatives.Organisation]bool{}
+	if len(a.Confirmations) > 0 {
+		for _, party := range a.Parties {
+			missing[party.Organisation()] = true
+		}
+	}
+	before := a.Acceptance
+	for i, e := range a.Confirmations {
+		member := fmt.Sprintf("/evidence/confirmations/%d", i)
+		var ruling performatives.RulingData
+		inform, rules := e.Message.Body.(*performatives.InformBody)
+		if rules {
+			ruling, rules = inform.Ruling()
+		}
+		asked := performatives.MessageID(ruling.EscalationID)
+		switch {
+		case !rules || ruling.Decision != performatives.Approved || asked != a.Offer.Message.ID && asked != a.Acceptance.Message.ID:
+			v.fault(member, "confirms nothing of this agreement")
+		case e.Message.Session != before.Message.Session || e.Stamp.Sequence != before.Stamp.Sequence+1:
+			v.fault(member, "does not follow the acceptance")
+		}
+		delete(missing, e.Message.Sender.Organisation())
+		before = e
+	}
+	for _, org := range slices.Sorted(maps.Keys(missing)) {
+		v.fault("/evidence/confirmations", "nobody of %s has confirmed it", org)
 	}
 }
 

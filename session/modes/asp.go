@@ -33,7 +33,7 @@ var ASP = &session.Mode{
 	Answering:  []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending},
 	Committing: []session.Rule{session.AcceptedFirst},
 	Retires:    func(s *session.State) bool { return s.Own != alternatives(true) },
-	Binds:      true,
+	Binds:      1,
 	Commits:    true,
 }
 

@@ -19,6 +19,7 @@ var Bilateral = &session.Mode{
 	Rules:     []session.Rule{noCommitments, alternating, proposeFirstAndOnce, onlyPersonsAsk, assessed},
 	Answering: []session.Rule{notOwnUnlessAsked, addressedUnlessOwn, session.StillOpen, acceptsStanding},
 	Effects:   map[asp.Performative]func(*session.Command){asp.Inform: closeAnswered},
+	Binds:     6,
 	After:     afterTurn,
 	Confirms:  func(s *session.State) bool { return turns(s).confirm },
 	Duration:  needs,
@@ -88,6 +89,9 @@ func openBilateral(t *session.Command, policy jsontext.Value) (any, error) {
 	p := readPolicy(policy)
 	limit, ms := p.number("turnCap", 1), p.number("wallClockMs", 1)
 	b.confirm, b.standingOnly = p.truth("confirm", false), p.truth("acceptStandingOnly", false)
+	if !t.Before(6) {
+		p.publish()
+	}
 	if err := p.judged(); err != nil {
 		return nil, err
 	}
@@ -170,7 +174,8 @@ func onlyPersonsAsk(t *session.Command) error {
 // notOwnUnlessAsked lets the side that was asked amend its own offer, or end the
 // negotiation, instead of answering. This also holds after the question was withdrawn:
 // it is that side's turn, and it could do nothing else. While the question is open it may
-// also accept, as Index Network has it: that proposes the match to people, and binds nobody.
+// also accept, as Index Network has it: that proposes the match to people, and binds nobody,
+// since the other side has agreed to nothing.
 func notOwnUnlessAsked(t *session.Command) error {
 	b := turns(&t.State)
 	switch {

@@ -22,7 +22,7 @@ var Binding = &session.Mode{
 	Rules:     []session.Rule{noCommitments, linkedBySender, asSigned, signedLater},
 	Offering:  []session.Rule{oneLiveOffer, withinMaxRounds, nextRound, inCategory, bindingComplete, offerSigned},
 	Answering: []session.Rule{session.NotOwn, session.Addressed, session.StillOpen, session.NothingPending, acceptanceSigned},
-	Binds:     true,
+	Binds:     1,
 	Signed:    true,
 	Validity:  func(s *session.State) time.Duration { return bound(s).validity },
 	After:     afterBinding,

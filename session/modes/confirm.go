@@ -30,6 +30,7 @@ func (b *bilateral) confirmed(t *session.Command) {
 	case !over:
 	case confirmed:
 		b.finish(statusConfirmed, "")
+		t.BindConfirmed()
 		t.Carry(session.Closed, statusConfirmed)
 	default:
 		b.finish(statusDeclined, statusDeclined)
