@@ -31,6 +31,11 @@ func sent(properties object) object {
 	return object{"type": "object", "required": slices.Sorted(maps.Keys(properties)), "properties": properties}
 }
 
+// inJSON is the text of a value.
+func inJSON(name string) object {
+	return object{"type": "string", "contentMediaType": jsonType, "contentSchema": refTo(name)}
+}
+
 func constant(value string) object { return object{"type": "string", "const": value} }
 
 var textual, moment, number = object{"type": "string"}, object{"type": "string", "format": "date-time"}, object{"type": "integer"}
@@ -58,9 +63,9 @@ func own() map[string]object {
 			"terms": refTo("OpenObject"), "validUntil": moment,
 		}),
 		"SessionState":      sent(state()),
-		"MessageEvent":      sent(object{"event": constant("message"), "id": textual, "data": refTo("Entry")}),
-		"SessionStateEvent": sent(object{"event": constant("session_state"), "data": refTo("SessionState")}),
-		"ServerEvent": oneOf("event", "an event of a stream (SSE); data is JSON, id resumes the stream",
+		"MessageEvent":      sent(object{"event": constant("message"), "id": textual, "data": inJSON("Entry")}),
+		"SessionStateEvent": sent(object{"event": constant("session_state"), "data": inJSON("SessionState")}),
+		"ServerEvent": oneOf("event", "an event of a stream (SSE); data is the text of JSON, id resumes the stream",
 			map[string]string{"message": "MessageEvent", "session_state": "SessionStateEvent"}),
 
 		"AuthFrame": closed([]string{"type", "token"}, object{"type": constant("auth"), "token": textual, "lastSequence": number}),

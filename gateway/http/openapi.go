@@ -2,7 +2,6 @@ package httpgateway
 
 import (
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,7 +132,7 @@ func (r *route) members() object {
 	for _, p := range other.parameters() {
 		if !slices.Contains(inPath, p.member) && p.member != workerMember && p.member != envelopeMember {
 			schema := p.schema()
-			if named, has := request[p.member].(map[string]any); has && (schema["type"] == nil || p.of.Kind() == reflect.Struct || p.of.Kind() == reflect.Slice || p.of.Kind() == reflect.Map) {
+			if named, has := request[p.member].(map[string]any); has && !p.simple() {
 				schema = object{"anyOf": []any{named, object{"type": "null"}}}
 			} else if one, typed := schema["type"]; typed {
 				schema["type"] = []any{one, "null"} // as if it were not there

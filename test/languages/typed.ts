@@ -4,7 +4,7 @@ import type { components, paths } from "./parley.ts";
 
 type Schemas = components["schemas"];
 
-// Every face has one message: an entry of the transcript, of the news and of the events.
+// Every face has one message: an entry of the transcript, of the news and of frames.
 export function said(entry: Schemas["Entry"]): string {
   switch (entry.performative) {
     case "PROPOSE":
@@ -22,11 +22,8 @@ export function said(entry: Schemas["Entry"]): string {
   }
 }
 
-export function heard(event: Schemas["ServerEvent"], frame: Schemas["ServerFrame"]): string[] {
-  return [
-    event.event === "message" ? said(event.data) : event.data.previous,
-    frame.type === "message" ? said(frame.envelope) : frame.type,
-  ];
+export function heard(frame: Schemas["ServerFrame"]): string {
+  return frame.type === "message" ? said(frame.envelope) : frame.type;
 }
 
 type Reply<Path extends keyof paths> = paths[Path] extends { get: { responses: { 200: { content: { "application/json": infer T } } } } } ? T : never;
