@@ -35,6 +35,8 @@ type SessionView struct {
 	Escalation   *EscalationView         `json:"escalation,omitzero"`  // the one that pauses the session, else the newest
 	Authorities  []AuthorityView         `json:"authorities,omitzero"` // what rulings let each side agree to
 	Head         session.ChainHead       `json:"head"`
+	Settled      []uint64                `json:"settled,omitzero"`  // entries after which something had been accepted and no offer was open, while the session went on; at most 1000
+	Accepted     uint64                  `json:"accepted,omitzero"` // the entry that accepted a proposal or a commitment last
 	Deadlines    []DeadlineView          `json:"deadlines,omitzero"`
 
 	Truncated bool           `json:"truncated,omitzero"` // something is left out, or cut
@@ -277,13 +279,14 @@ type AgreementRow struct {
 	EffectiveUntil string                  `json:"effectiveUntil,omitzero"`
 	Hash           agreement.Digest        `json:"agreementHash"`
 	AcceptedAt     string                  `json:"acceptedAt"`
+	Sequence       uint64                  `json:"sequenceNumber"` // the entry that made it
 }
 
 // ViewAgreement is the row of an agreement of a session, made of its document.
 func ViewAgreement(s *session.State, a session.Agreement, d agreement.Document, acceptedAt string) AgreementRow {
 	row := AgreementRow{
 		Agreement: d.ID, Session: d.Negotiation.Session(), Proposal: a.Proposal, Commitment: a.Commitment, Subject: s.Agreed.Purpose, Parties: d.Parties, Category: d.Category,
-		EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Hash: d.Hash, AcceptedAt: acceptedAt,
+		EffectiveFrom: d.EffectiveFrom, EffectiveUntil: d.EffectiveUntil, Hash: d.Hash, AcceptedAt: acceptedAt, Sequence: a.Made(),
 	}
 	if o, has := s.Offer(a.Proposal); has && o.Subject != "" {
 		row.Subject = o.Subject

@@ -112,8 +112,8 @@ func (c Caller) Say(ctx context.Context, q api.Say) (accepted api.Acceptance, er
 	return accepted, c.Call(ctx, api.SessionSay.Verb, q, &accepted)
 }
 
-// Before finds the session in which something was accepted under a key before.
-func (c Caller) Before(ctx context.Context, key string) (id performatives.SessionID, accepted bool, err error) {
+// Before finds what was accepted under a key before, and its session.
+func (c Caller) Before(ctx context.Context, key string) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error) {
 	return c.service.Before(ctx, c.Agent, key)
 }
 

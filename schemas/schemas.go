@@ -76,6 +76,10 @@ func Get(name string) (jsontext.Value, bool) {
 	return nil, false
 }
 
+// Components are the schemas of everything on the wire by name, as OpenAPI has them: the requests and
+// replies of all verbs, and messages of any kind as unions by their performative.
+func Components() jsontext.Value { return read("components") }
+
 func read(name string) jsontext.Value {
 	text, err := files.ReadFile(name + ".json")
 	if err != nil { // an act without its file: run go generate

@@ -211,6 +211,8 @@ func (t *Command) change(id string, edit func(*Offer)) {
 	}
 	if t.invitation != nil && t.invitation.ID == id {
 		t.invitation = &o
+	} else if old.Status == Open && o.Status == Accepted {
+		t.acceptedIn = t.Next
 	}
 	if o.Kind == aCommitment && old.Status == Open && o.Status != Open {
 		t.openCommitments--

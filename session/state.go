@@ -55,6 +55,8 @@ type State struct {
 	grants     persist.Table[delegation.ID, delegation.Grant]
 	grantOrder []delegation.ID
 	agreements []Agreement
+	settled    []uint64    // see Settled
+	acceptedIn uint64      // the entry that accepted an offer last; 0 for none
 	terms      []Agreement // accepted proposals that bind nobody yet
 	items      persist.Table[escalation.ID, *escalation.Item]
 	asked      []*escalation.Item // by the newest ESCALATE, or to confirm an agreement; never changed

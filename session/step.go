@@ -299,6 +299,7 @@ func (t *Command) record() {
 	case t.about != nil && t.Act == performatives.Withdraw:
 		t.Last.also = append(t.Last.also, t.about.To)
 	}
+	t.settle()
 	t.Next++
 }
 

@@ -111,14 +111,14 @@ func (h *Agents) Say(ctx context.Context, c api.Caller, q api.Say) (accepted api
 	return accepted, session.Busy()
 }
 
-// Before finds the session in which something was accepted under a key before.
-func (h *Agents) Before(ctx context.Context, a performatives.Agent, key string) (id performatives.SessionID, accepted bool, err error) {
+// Before finds what was accepted under a key before, and its session.
+func (h *Agents) Before(ctx context.Context, a performatives.Agent, key string) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error) {
 	made, found, err := h.get(ctx, a, key)
 	if err != nil || !found {
-		return "", false, err
+		return "", "", false, err
 	}
 	_, accepted, err = h.accepted(ctx, a, made)
-	return made.Session, accepted, err
+	return made.Session, made.Message, accepted, err
 }
 
 // accepted is the session of an act, and whether the act is in its transcript.

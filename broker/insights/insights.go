@@ -83,6 +83,11 @@ func (x *Insights) get(
 	if len(q.With) > api.MaxNamed {
 		return api.Insights{}, session.Refuse(session.MalformedEnvelope, "/with: names at most %d agents", api.MaxNamed).With(map[string]string{"path": "/with"})
 	}
+	for _, a := range q.With {
+		if _, err := performatives.ParseAgent(string(a)); err != nil {
+			return api.Insights{}, session.Refuse(session.MalformedEnvelope, "/with: %v", err).With(map[string]string{"path": "/with"})
+		}
+	}
 	sum, read := New(since, until, q.Mode, q.With, org), 0
 	ids, err := x.countable(ctx, c, since, until, sum, counts)
 	if err != nil {

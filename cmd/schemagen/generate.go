@@ -44,7 +44,14 @@ func generate(at, dir string) (map[string][]byte, error) {
 	if err := write(files, "invitation", invitation, reflect.TypeFor[performatives.InvitationTerms]()); err != nil {
 		return nil, err
 	}
-	return files, contracts(files, at, dir)
+	if err := contracts(files, at, dir); err != nil {
+		return nil, err
+	}
+	all, err := components(at, dir)
+	if err == nil {
+		files["components.json"], err = json.MarshalIndent(all, "", " ")
+	}
+	return files, err
 }
 
 // reflector returns what makes schemas of Go types, with the comments of the Go files

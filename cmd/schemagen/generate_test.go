@@ -26,6 +26,7 @@ func TestNoDrift(t *testing.T) {
 		text, _ := schemas.Get(name)
 		embedded[string(text)] = true
 	}
+	embedded[string(schemas.Components())] = true
 	if len(files) != len(embedded) {
 		t.Errorf("%d files generated, %d embedded", len(files), len(embedded))
 	}
@@ -69,6 +70,14 @@ func TestAsyncAPI(t *testing.T) {
 		}
 		if d.Operations[v.Name] == nil {
 			t.Errorf("no operation %s", v.Name)
+		}
+	}
+	for name, schema := range d.Components.Schemas {
+		members, _ := schema["properties"].(object)
+		for member, of := range members { // GATEWAYS.md G9: nothing is a bare object
+			if is := of.(object); is["$ref"] == nil && is["enum"] == nil && is["const"] == nil && is["anyOf"] == nil && (is["type"] == nil || is["type"] == "object" && is["properties"] == nil && is["additionalProperties"] == nil) {
+				t.Errorf("%s.%s is any value", name, member)
+			}
 		}
 	}
 	for _, act := range performatives.All() {

@@ -271,11 +271,11 @@ func refused(err error) bool {
 }
 
 // webhooks are the notifications of a caller for a task, by key.
-func (f *followers) webhooks(ctx context.Context, c call, id performatives.SessionID) (map[string]record, error) {
-	messages, err := f.o.Records.Records(ctx, pushKind+string(id)+".*")
+func (f *followers) webhooks(ctx context.Context, c call, of ref) (map[string]record, error) {
+	messages, err := f.o.Records.Records(ctx, pushKind+string(of.session)+".*")
 	found := map[string]record{}
 	for _, m := range messages {
-		if r, err := readRecord(m.Data, m.Sequence); err == nil && r.Caller == c.Agent && r.Agent == c.to && r.Push != nil {
+		if r, err := readRecord(m.Data, m.Sequence); err == nil && r.Caller == c.Agent && r.Agent == c.to && r.Push != nil && r.ref() == of {
 			found[m.Subject] = r
 		}
 	}

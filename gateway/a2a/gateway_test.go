@@ -193,19 +193,129 @@ func TestA2A(t *testing.T) {
 	if code, why := w.rpc(w.Tokens[cron], "SendMessage", fmt.Sprintf(more, "taskId", first.ID), nil); code != -32004 {
 		t.Errorf("text to a completed task is answered %d %s", code, why)
 	}
-	if code, why := w.rpc(w.Tokens[cron], "SendMessage", fmt.Sprintf(more, "contextId", first.ID), nil); code != 0 {
-		t.Errorf("text to the context of a completed task is answered %d %s", code, why)
+	act := strings.Replace(fmt.Sprintf(more, "taskId", first.ID), `{"text":"thanks"}`, `{"data":{"action":"withdraw","referenceId":"c2"}}`, 1)
+	if code, why := w.rpc(w.Tokens[cron], "SendMessage", act, nil); code != -32004 {
+		t.Errorf("an action to a completed task is answered %d %s", code, why)
 	}
-	w.says("m7", first.ID, fmt.Sprintf(`{"data":{"action":"commit","referenceId":"c2","terms":{"obligations":[{"party":%q,"action":"pay"}]}}}`, cron))
-	w.asSeller(first.ID, `{"performative":"ACCEPT","body":{"referenceId":"m7"}}`)
-	w.asSeller(first.ID, `{"performative":"CLOSE","body":{"outcome":"completed"}}`)
-	if code, message := w.rpc(w.Tokens[cron], "SendMessage", fmt.Sprintf(`{"message":{"messageId":"m5","role":"ROLE_USER","taskId":%q,"parts":[{"text":"more"}]}}`, first.ID), nil); code != -32004 {
-		t.Errorf("a message to a task that is over is answered %d %s", code, message)
+}
+
+// in sends a message in a context and returns the task.
+func (w world) in(id, context, parts string) (t task) {
+	w.Helper()
+	var result struct {
+		Task task `json:"task"`
+	}
+	params := fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER","contextId":%q,"parts":[%s]},"configuration":{"returnImmediately":true}}`, id, context, parts)
+	if code, message := w.rpc(w.Tokens[cron], "SendMessage", params, &result); code != 0 {
+		w.Fatalf("%s is answered %d %s", parts, code, message)
+	}
+	return result.Task
+}
+
+// GATEWAYS.md G7: a task that is over stays over, to the byte. What comes later is another task in the
+// context, whose id every broker derives from the transcript.
+func TestOverStaysOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	w.Principal("human://widgets.co/alice")
+	read := func(id string) (raw string, got task) {
+		t.Helper()
+		var whole jsontext.Value
+		if code, why := w.rpc(w.Tokens[cron], "GetTask", fmt.Sprintf(`{"id":%q}`, id), &whole); code != 0 {
+			t.Fatalf("task %s is answered %d %s", id, code, why)
+		}
+		testkit.Must(t, json.Unmarshal(whole, &got))
+		return string(whole), got
+	}
+	frozen := map[string]string{}
+	unchanged := func(after string) {
+		t.Helper()
+		for id, was := range frozen {
+			if now, _ := read(id); now != was {
+				t.Errorf("after %s task %s is\n%s\nand was\n%s", after, id, now, was)
+			}
+		}
+	}
+	id := w.says("m1", "", `{"data":{"action":"open","purpose":"cups"}}`).ID
+	w.asSeller(id, acceptsInvitation)
+	w.asSeller(id, `{"performative":"PROPOSE","body":{"proposalId":"c1","type":"offer","subject":"cups","terms":{"price":9}}}`)
+	w.asSeller(id, `{"performative":"PROPOSE","body":{"proposalId":"c2","type":"offer","subject":"mugs","terms":{"price":4}}}`)
+	if got := w.says("m2", id, `{"data":{"action":"accept","referenceId":"c1"}}`); got.ID != id || got.Status.State != "TASK_STATE_INPUT_REQUIRED" {
+		t.Errorf("while another offer is open the task is %s %s", got.ID, got.Status.State)
+	}
+	agreed := w.says("m3", id, `{"data":{"action":"accept","referenceId":"c2"}}`)
+	if agreed.ID != id || agreed.Status.State != "TASK_STATE_COMPLETED" || !strings.Contains(agreed.Status.Message.Parts[0].Text(), "price 4") {
+		t.Fatalf("the task is %+v", agreed)
+	}
+	frozen[id], _ = read(id)
+	if code, _ := w.rpc(w.Tokens[cron], "GetTask", fmt.Sprintf(`{"id":"%s.2"}`, id), nil); code != -32001 {
+		t.Errorf("a task that is still to come is answered %d", code)
+	}
+	for _, wrong := range []string{id + ".1", id + ".02", id + ".x", id + "."} {
+		if code, _ := w.rpc(w.Tokens[cron], "GetTask", fmt.Sprintf(`{"id":%q}`, wrong), nil); code != -32001 {
+			t.Errorf("task %s is answered %d", wrong, code)
+		}
+	}
+	commit := fmt.Sprintf(`{"data":{"action":"commit","referenceId":"c1","terms":{"obligations":[{"party":%q,"action":"pay"}]}}}`, cron)
+	second := w.in("m4", id, commit)
+	if second.ID != id+".2" || second.Context != id || second.Status.State != "TASK_STATE_WORKING" || len(second.History) != 1 || second.History[0].ID != "m4" {
+		t.Errorf("a COMMIT afterwards is in %+v", second)
+	}
+	if again := w.in("m4", id, commit); again.ID != second.ID {
+		t.Errorf("the same message again is in task %s", again.ID)
+	}
+	if again := w.says("m3", id, `{"data":{"action":"accept","referenceId":"c2"}}`); again.ID != id || again.Status.State != "TASK_STATE_COMPLETED" {
+		t.Errorf("a message that came before is answered with task %s, which is %s", again.ID, again.Status.State)
+	}
+	unchanged("a COMMIT")
+	set := `{"taskId":%q,"url":"https://example.com/hook"}`
+	if code, why := w.rpc(w.Tokens[cron], "CreateTaskPushNotificationConfig", fmt.Sprintf(set, second.ID), nil); code != 0 {
+		t.Fatalf("a webhook of the second task is answered %d %s", code, why)
+	}
+	for of, want := range map[string]int{id: 0, second.ID: 1} {
+		var hooks struct {
+			Configs []jsontext.Value `json:"configs"`
+		}
+		if w.rpc(w.Tokens[cron], "ListTaskPushNotificationConfigs", fmt.Sprintf(`{"taskId":%q}`, of), &hooks); len(hooks.Configs) != want {
+			t.Errorf("task %s has %d webhooks, want %d", of, len(hooks.Configs), want)
+		}
+	}
+	w.asSeller(id, `{"performative":"ACCEPT","body":{"referenceId":"m4"}}`)
+	var done task
+	frozen[second.ID], done = read(second.ID)
+	if done.Status.State != "TASK_STATE_COMPLETED" || len(done.History) != 2 || len(done.Artifacts) != 2 {
+		t.Errorf("once the COMMIT is accepted its task is %+v", done)
+	}
+	w.asSeller(id, `{"performative":"ESCALATE","body":{"reason":"policy-ambiguous","urgency":"low","context":"odd"}}`)
+	if _, third := read(id + ".3"); third.Status.State != "TASK_STATE_AUTH_REQUIRED" || len(third.History) != 1 {
+		t.Errorf("an ESCALATE afterwards is in %+v", third)
+	}
+	unchanged("an ESCALATE")
+	for _, over := range []string{id, second.ID} {
+		if code, _ := w.rpc(w.Tokens[cron], "CancelTask", fmt.Sprintf(`{"id":%q}`, over), nil); code != -32002 {
+			t.Errorf("cancel of a task that is over is answered %d", code)
+		}
+		if code, _ := w.rpc(w.Tokens[cron], "SendMessage", fmt.Sprintf(`{"message":{"messageId":"late","role":"ROLE_USER","taskId":%q,"contextId":%q,"parts":[{"text":"more"}]}}`, over, id), nil); code != -32004 {
+			t.Errorf("a message to a task that is over is answered %d", code)
+		}
+	}
+	var pages []string
+	for token := ""; ; {
+		var page a2a.ListTasksResponse
+		w.rpc(w.Tokens[cron], "ListTasks", fmt.Sprintf(`{"pageSize":1,"pageToken":%q}`, token), &page)
+		for _, one := range page.Tasks {
+			pages = append(pages, string(one.ID))
+		}
+		if token = page.NextPageToken; token == "" || len(pages) > 3 {
+			break
+		}
+	}
+	if !slices.Equal(pages, []string{id + ".3", id + ".2", id}) {
+		t.Errorf("by pages there are the tasks %q", pages)
 	}
 	var list a2a.ListTasksResponse
-	w.rpc(w.Tokens[cron], "ListTasks", `{"includeArtifacts":true}`, &list)
-	if len(list.Tasks) != 1 || list.TotalSize != 1 || list.Tasks[0].Status.State != a2a.TaskStateCompleted || len(list.Tasks[0].Artifacts) != 2 {
-		t.Errorf("the list is %+v", list)
+	if w.rpc(w.Tokens[cron], "ListTasks", `{"status":"TASK_STATE_COMPLETED"}`, &list); len(list.Tasks) != 2 || list.TotalSize != 2 {
+		t.Errorf("completed are %+v", list)
 	}
 }
 

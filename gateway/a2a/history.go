@@ -10,9 +10,9 @@ import (
 
 // messageOf is an entry as the caller reads it: its text, and the act as data; to who asked for
 // Extension the signed envelope.
-func messageOf(e api.Entry, c call) *a2a.Message {
+func messageOf(e api.Entry, c call, task a2a.TaskID) *a2a.Message {
 	m := &a2a.Message{
-		ID: string(e.ID), ContextID: string(e.Session), TaskID: a2a.TaskID(e.Session), Role: a2a.MessageRoleAgent,
+		ID: string(e.ID), ContextID: string(e.Session), TaskID: task, Role: a2a.MessageRoleAgent,
 		Metadata: map[string]any{"performative": e.Performative, "from": string(e.From), "sequenceNumber": e.Sequence},
 	}
 	if e.From == c.Agent || e.OnBehalfOf == c.Agent {
@@ -65,12 +65,15 @@ func clientsID(e api.Entry) string {
 	return ""
 }
 
-// history is the transcript as messages. Those of the client have the ids that it gave them. The
+// history is the task's part of the transcript as messages. Those of the client have the ids that it gave them. The
 // first one became the invitation and what is said after it: it is there once, with all its text.
 func (s snapshot) history(c call) []*a2a.Message {
 	all, first := []*a2a.Message{}, map[string]*a2a.Message{}
 	for _, e := range s.entries {
-		m := messageOf(e, c)
+		if e.Sequence < s.first {
+			continue
+		}
+		m := messageOf(e, c, s.id())
 		all = append(all, m)
 		id := clientsID(e)
 		if id == "" || m.Role != a2a.MessageRoleUser {

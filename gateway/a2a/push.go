@@ -19,17 +19,16 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/outbound"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/store"
 )
 
 // A pushRecord is a webhook that is told of a task.
 type pushRecord struct {
 	Config a2a.PushConfig `json:"config"`
-	Next   uint64         `json:"next"`  // entry, which the webhook has not received
-	State  a2a.TaskState  `json:"state"` // that it has received
+	Task   int            `json:"task,omitzero"` // which of the session's; 0 of the first
+	Next   uint64         `json:"next"`          // entry, which the webhook has not received
+	State  a2a.TaskState  `json:"state"`         // that it has received
 }
 
 // Bounds of webhooks.
@@ -66,25 +65,25 @@ func headerOf(a *a2a.PushAuthInfo) string {
 }
 
 // addPush notes a webhook for a task, which is called from now on.
-func (g *Gateway) addPush(ctx context.Context, c call, id performatives.SessionID, p a2a.PushConfig) (*a2a.PushConfig, error) {
-	s, err := g.look(ctx, c, id)
+func (g *Gateway) addPush(ctx context.Context, c call, of ref, p a2a.PushConfig) (*a2a.PushConfig, error) {
+	s, err := g.look(ctx, c, of)
 	if err != nil {
 		return nil, err
 	}
-	set, err := g.followers.webhooks(ctx, c, id)
+	set, err := g.followers.webhooks(ctx, c, of)
 	if err != nil {
 		return nil, err
 	}
 	if p.ID == "" {
 		p.ID = uuid.Must(uuid.NewV7()).String()
 	}
-	p.TaskID, p.Tenant = a2a.TaskID(id), ""
-	r := newRecord(c, id)
-	r.Push = &pushRecord{Config: p, State: s.state(c.Agent)}
-	if head := s.view.Head.Sequence; head != nil {
-		r.Push.Next = *head + 1
+	p.TaskID, p.Tenant = of.id(), ""
+	r := newRecord(c, of.session)
+	r.Push = &pushRecord{Config: p, State: s.state(c.Agent), Next: s.end + 1}
+	if of.number > 1 {
+		r.Push.Task = of.number
 	}
-	key := pushKind + r.key(p.ID)
+	key := pushKind + r.key(of.push(p.ID))
 	if _, again := set[key]; !again && len(set) >= maxPush {
 		return nil, invalid("a task has at most %d webhooks", maxPush)
 	}
@@ -92,7 +91,7 @@ func (g *Gateway) addPush(ctx context.Context, c call, id performatives.SessionI
 	if err := g.followers.store(ctx, key, &r); err != nil {
 		return nil, err
 	}
-	if !s.view.State.Over() { // else there is nothing to tell, and the next sweep takes it away
+	if !r.Push.State.Terminal() { // else there is nothing to tell, and the next sweep takes it away
 		g.followers.follow(key, r)
 	}
 	return &p, nil
@@ -107,7 +106,11 @@ func (t tasks) CreateTaskPushConfig(ctx context.Context, p *a2a.PushConfig) (*a2
 	if err := t.checkPush(ctx, p); err != nil {
 		return nil, t.refusal(err)
 	}
-	made, err := t.addPush(ctx, c, performatives.SessionID(p.TaskID), *p)
+	of, err := refOf(p.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	made, err := t.addPush(ctx, c, of, *p)
 	return made, t.refusal(err)
 }
 
@@ -144,20 +147,36 @@ func (p pushRecord) shown() *a2a.PushConfig {
 
 // pushKey is the key of a webhook of the caller's.
 func (t tasks) pushKey(ctx context.Context, task a2a.TaskID, id string) (string, error) {
-	c, of := callOf(ctx), performatives.SessionID(task)
+	c := callOf(ctx)
+	of, err := refOf(task)
+	if err != nil {
+		return "", err
+	}
 	if _, err := t.look(ctx, c, of); err != nil {
 		return "", err
 	}
-	return pushKind + newRecord(c, of).key(id), nil
+	return pushKind + newRecord(c, of.session).key(of.push(id)), nil
+}
+
+// push names a webhook among those of the session.
+func (r ref) push(id string) string {
+	if r.number <= 1 {
+		return id
+	}
+	return strconv.Itoa(r.number) + "\n" + id
 }
 
 // ListTaskPushConfigs answers with the caller's webhooks for a task.
 func (t tasks) ListTaskPushConfigs(ctx context.Context, q *a2a.ListTaskPushConfigRequest) (*a2a.ListTaskPushConfigResponse, error) {
 	c := callOf(ctx)
-	if _, err := t.look(ctx, c, performatives.SessionID(q.TaskID)); err != nil {
+	of, err := refOf(q.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := t.look(ctx, c, of); err != nil {
 		return nil, t.refusal(err)
 	}
-	set, err := t.followers.webhooks(ctx, c, performatives.SessionID(q.TaskID))
+	set, err := t.followers.webhooks(ctx, c, of)
 	if err != nil {
 		return nil, t.refusal(err)
 	}
@@ -222,24 +241,15 @@ func (f *followers) notify(ctx context.Context, key string, c call, r *record) (
 
 // known reports whether a webhook knows all of a task, and then whether the task is over.
 func (f *followers) known(ctx context.Context, c call, r *record) (over, known bool, err error) {
-	view, err := c.View(ctx, r.Session)
-	if err != nil || nextOf(view) != r.Push.Next {
+	s, err := f.look(ctx, c, r.ref())
+	if err != nil || s.end+1 != r.Push.Next || s.state(c.Agent) != r.Push.State {
 		return false, false, err
 	}
-	s, err := f.look(ctx, c, r.Session)
-	if err != nil || s.state(c.Agent) != r.Push.State {
-		return false, false, err
-	}
-	return r.Push.State.Terminal() && s.view.State.Over(), true, nil
+	return r.Push.State.Terminal(), true, nil
 }
 
-// nextOf is the sequence number of a session's next entry.
-func nextOf(view api.SessionView) uint64 {
-	if view.Head.Sequence == nil {
-		return 0
-	}
-	return *view.Head.Sequence + 1
-}
+// ref is the task of a webhook.
+func (r record) ref() ref { return ref{r.Session, max(1, r.Push.Task)} }
 
 // told is what a webhook was told.
 type told struct {
@@ -264,11 +274,12 @@ func (f *followers) call(ctx context.Context, key string, c call, r *record) (no
 	}
 	outcome := context.Canceled // it says nothing of the server
 	defer func() { leave(outcome) }()
-	s, err := f.look(ctx, c, r.Session)
+	s, err := f.look(ctx, c, r.ref())
 	if err != nil {
 		return now, nil, err
 	}
-	now, none := told{nextOf(s.view), s.state(c.Agent), s.view.State.Over()}, 0
+	now, none := told{next: s.end + 1, state: s.state(c.Agent)}, 0
+	now.over = now.state.Terminal()
 	task, err := f.write(ctx, c, s, &none, now.state.Terminal())
 	if err != nil {
 		return now, nil, err

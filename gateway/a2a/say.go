@@ -38,8 +38,8 @@ func read(m *a2a.Message) (s said, err error) {
 		return s, invalid("message.messageId has 1 to %d bytes", performatives.MaxID)
 	case len(m.Parts) == 0:
 		return s, invalid("message.parts is empty")
-	case m.ContextID != "" && m.TaskID != "" && m.ContextID != string(m.TaskID):
-		return s, invalid("message.contextId is not of the task: a context has one task, with the same id")
+	case m.ContextID != "" && m.TaskID != "" && string(m.TaskID) != m.ContextID && !strings.HasPrefix(string(m.TaskID), m.ContextID+"."):
+		return s, invalid("message.contextId is not that of the task")
 	}
 	s.id = m.ID
 	for _, p := range m.Parts {
@@ -74,15 +74,15 @@ func read(m *a2a.Message) (s said, err error) {
 // SendMessage says what a message says, and answers with the task.
 func (t tasks) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
 	c := callOf(ctx)
-	id, err := t.say(ctx, c, q)
+	of, err := t.say(ctx, c, q)
 	if err != nil {
 		return nil, t.refusal(err)
 	}
 	config := cmp.Or(q.Config, &a2a.SendMessageConfig{})
 	if !config.ReturnImmediately {
-		t.wait(ctx, c, id)
+		t.wait(ctx, c, of)
 	}
-	task, err := t.task(ctx, c, id, config.HistoryLength, true)
+	task, err := t.task(ctx, c, of, config.HistoryLength, true)
 	if err != nil {
 		return nil, t.refusal(err)
 	}
@@ -90,87 +90,128 @@ func (t tasks) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.
 }
 
 // say says what a message says, and sets up the notifications that come with it. It returns
-// the session.
-func (g *Gateway) say(ctx context.Context, c call, q *a2a.SendMessageRequest) (performatives.SessionID, error) {
+// the task in which it was said.
+func (g *Gateway) say(ctx context.Context, c call, q *a2a.SendMessageRequest) (of ref, err error) {
 	s, err := read(q.Message)
 	if err != nil {
-		return "", err
+		return of, err
 	}
 	if err := c.Acts(); err != nil {
-		return "", err
+		return of, err
 	}
 	if q.Config != nil && q.Config.PushConfig != nil {
 		if err := g.checkPush(ctx, q.Config.PushConfig); err != nil {
-			return "", err
+			return of, err
 		}
 	}
 	if q.Config != nil && q.Config.HistoryLength != nil && *q.Config.HistoryLength < 0 {
-		return "", invalid("historyLength is at least 0")
+		return of, invalid("historyLength is at least 0")
 	}
-	id, err := g.act(ctx, c, performatives.SessionID(cmp.Or(string(q.Message.TaskID), q.Message.ContextID)), q.Message.TaskID != "", s)
-	if err != nil {
-		return "", err
-	}
-	if q.Config != nil && q.Config.PushConfig != nil {
-		if _, err := g.addPush(ctx, c, id, *q.Config.PushConfig); err != nil {
-			return "", err
+	if q.Message.TaskID != "" {
+		if of, err = refOf(q.Message.TaskID); err != nil {
+			return of, err
 		}
+	} else {
+		of = ref{session: performatives.SessionID(q.Message.ContextID)}
 	}
-	return id, nil
+	at, err := g.act(ctx, c, of, s)
+	if err != nil {
+		return of, err
+	}
+	view, err := c.View(ctx, at.Session)
+	if err != nil {
+		return of, err
+	}
+	of = ref{at.Session, with(at.Sequence, view)}
+	if q.Config != nil && q.Config.PushConfig != nil {
+		_, err = g.addPush(ctx, c, of, *q.Config.PushConfig)
+	}
+	return of, err
 }
 
-// act makes a message an act: in the session that it names, else in a new one.
-func (g *Gateway) act(ctx context.Context, c call, id performatives.SessionID, task bool, s said) (performatives.SessionID, error) {
+// again is the acceptance of what was said under a key before.
+func (g *Gateway) again(ctx context.Context, c call, key string) (a api.Acceptance, accepted bool, err error) {
+	a.Session, a.Message, accepted, err = c.Before(ctx, key)
+	if err != nil || !accepted {
+		return a, accepted, err
+	}
+	page, err := c.Messages(ctx, api.ListMessages{Session: a.Session, Message: a.Message})
+	if err != nil {
+		return a, accepted, err
+	}
+	entries, err := page.Entries()
+	if err == nil && len(entries) > 0 {
+		a.Sequence = entries[0].Sequence
+	}
+	return a, accepted, err
+}
+
+// act makes a message an act: in the session that it names, else in a new one. A task that it names takes
+// it only while it is not over.
+func (g *Gateway) act(ctx context.Context, c call, of ref, s said) (was api.Acceptance, err error) {
+	id, task := of.session, of.number > 0
 	if s.envelope != nil {
-		return g.submit(ctx, c, id, s)
+		return g.submit(ctx, c, of, s)
 	}
 	key := c.to.Token() + " " + string(id) + " " + s.id
-	if was, accepted, err := c.Before(ctx, "a2a open "+key); err != nil || accepted && s.opensOnly() {
+	if was, accepted, err := g.again(ctx, c, "a2a open "+key); err != nil || accepted && s.opensOnly() {
 		return was, err // a message that came before is answered as it was then
 	} else if accepted {
-		return was, g.hold(ctx, c, was, s)
+		return was, g.hold(ctx, c, was.Session, s)
 	}
-	if was, accepted, err := c.Before(ctx, "a2a "+key); err != nil || accepted {
+	if was, accepted, err := g.again(ctx, c, "a2a "+key); err != nil || accepted {
 		return was, err
 	}
 	if id != "" {
 		if _, err := performatives.ParseSessionID(string(id)); err != nil && !task {
-			return "", invalid("a contextId of your own is a UUIDv7 in lower case; without one you get one")
+			return was, invalid("a contextId of your own is a UUIDv7 in lower case; without one you get one")
 		}
-		view, err := g.look(ctx, c, id)
+		view, err := g.look(ctx, c, of)
 		if task || !errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
 			if err != nil {
-				return "", err
+				return was, err
 			}
-			if task && s.action == nil && !view.view.State.Over() && view.state(c.Agent).Terminal() {
-				return "", a2a.NewError(a2a.ErrUnsupportedOperation, "the task is completed; its context takes text without the taskId, and actions")
+			if task && view.state(c.Agent).Terminal() {
+				return was, overAlready()
 			}
 			act, err := s.act(c, view)
 			if err == nil {
 				act.Context, err = s.context()
 			}
 			if err != nil {
-				return "", err
+				return was, err
 			}
 			act.Session, act.Key = id, "a2a "+key
-			_, err = c.Say(ctx, act)
-			return id, err
+			return c.Say(ctx, act)
 		}
 	}
 	return g.open(ctx, c, id, "a2a open "+key, s)
 }
 
-// submit submits an envelope as it is.
-func (g *Gateway) submit(ctx context.Context, c call, id performatives.SessionID, s said) (performatives.SessionID, error) {
+// overAlready is the error of a message to a task that is over (A2A §3.1.1).
+func overAlready() error {
+	return a2a.NewError(a2a.ErrUnsupportedOperation, "the task is over; a message with its contextId and without a taskId begins another")
+}
+
+// submit submits an envelope as it is. One that was accepted before is answered as it was then.
+func (g *Gateway) submit(ctx context.Context, c call, of ref, s said) (was api.Acceptance, err error) {
 	m, err := performatives.Read(s.envelope)
 	if err != nil {
-		return "", invalid("the envelope: %v", err)
+		return was, invalid("the envelope: %v", err)
 	}
-	if id != "" && m.Session != id {
-		return "", invalid("the envelope is of another session than the message")
+	if of.session != "" && m.Session != of.session {
+		return was, invalid("the envelope is of another session than the message")
 	}
-	accepted, err := c.Submit(ctx, m.Session, s.envelope)
-	return accepted.Session, err
+	if of.number > 0 {
+		view, err := g.look(ctx, c, of)
+		if err != nil {
+			return was, err
+		}
+		if known := slices.ContainsFunc(view.entries, func(e api.Entry) bool { return e.ID == m.ID }); !known && view.state(c.Agent).Terminal() {
+			return was, overAlready()
+		}
+	}
+	return c.Submit(ctx, m.Session, s.envelope)
 }
 
 // actions are the names of acts that are not their performative's.
@@ -249,11 +290,11 @@ func (s said) act(c call, at snapshot) (api.Say, error) {
 
 // open opens a session with the agent. What else the first message says is said once the
 // invitation is accepted.
-func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, key string, s said) (performatives.SessionID, error) {
+func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, key string, s said) (accepted api.Acceptance, err error) {
 	only := s.opensOnly()
 	if !only {
 		if _, err := s.performative(); err != nil {
-			return "", err
+			return accepted, err
 		}
 	}
 	purpose, _ := s.action["purpose"].(string)
@@ -269,24 +310,24 @@ func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, 
 		for member, value := range terms {
 			raw, err := json.Marshal(value, json.Deterministic(true))
 			if err != nil {
-				return "", invalid("data.terms is no JSON")
+				return accepted, invalid("data.terms is no JSON")
 			}
 			o.Terms[member] = raw
 		}
 	}
 	invitation, err := o.Invitation()
 	if err != nil {
-		return "", invalid("the message is no UTF-8")
+		return accepted, invalid("the message is no UTF-8")
 	}
 	if invitation.Context, err = s.context(); err != nil {
-		return "", err
+		return accepted, err
 	}
 	invitation.Session, invitation.Key = id, key
-	accepted, err := c.Say(ctx, invitation)
+	accepted, err = c.Say(ctx, invitation)
 	if err != nil || only {
-		return accepted.Session, err
+		return accepted, err
 	}
-	return accepted.Session, g.hold(ctx, c, accepted.Session, s)
+	return accepted, g.hold(ctx, c, accepted.Session, s)
 }
 
 // hold has a first message said once the invitation is accepted. What was said already is not

@@ -1,6 +1,7 @@
 package a2agateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
@@ -56,9 +58,9 @@ func (s snapshot) asked() (q question) {
 	return q
 }
 
-// agreed reports whether something was accepted.
+// agreed reports whether something was accepted in the task, or its session ended with an agreement.
 func (s snapshot) agreed() bool {
-	return s.view.Closing == "agreed" || slices.ContainsFunc(slices.Concat(s.view.Proposals, s.view.Commitments), func(o api.OfferView) bool { return o.Status == "accepted" })
+	return s.over || s.view.Accepted > 0 && s.view.Accepted >= s.first || s.view.Closing == "agreed" || s.number > 1 && s.view.Closing == "completed"
 }
 
 // rejected reports whether the last word on an offer, or on the invitation, was a REJECT.
@@ -71,6 +73,8 @@ func (s snapshot) rejected() bool {
 func (s snapshot) state(caller performatives.Agent) a2a.TaskState {
 	_, open := s.waiting(caller)
 	switch {
+	case s.over:
+		return a2a.TaskStateCompleted
 	case s.view.State == session.Escalated:
 		return a2a.TaskStateAuthRequired
 	case s.view.State.Over() && s.agreed():
@@ -83,8 +87,6 @@ func (s snapshot) state(caller performatives.Agent) a2a.TaskState {
 		return a2a.TaskStateCanceled
 	case s.held:
 		return a2a.TaskStateWorking
-	case open == 0 && s.agreed():
-		return a2a.TaskStateCompleted
 	case s.deal.Waiting != nil && s.deal.Waiting.Yours:
 		return a2a.TaskStateInputRequired
 	case open > 0 || s.deal.Waiting != nil:
@@ -108,20 +110,62 @@ func (s snapshot) last() performatives.Agent {
 func (s snapshot) status(c call) a2a.TaskStatus {
 	state := s.state(c.Agent)
 	status := a2a.TaskStatus{State: state}
-	if at, err := time.Parse(time.RFC3339, s.view.Updated); err == nil {
+	when := s.view.Updated
+	if e, has := s.ending(); has {
+		when = e.At
+	}
+	if at, err := time.Parse(time.RFC3339, when); err == nil {
 		status.Timestamp = &at
 	}
 	text, data := s.explain(c, state)
-	data["sessionId"], data["state"] = string(s.view.Session), s.view.State.String()
-	sequence := uint64(0)
-	if s.view.Head.Sequence != nil {
-		sequence = *s.view.Head.Sequence
-	}
+	data["sessionId"], data["state"] = string(s.view.Session), s.phase()
 	status.Message = &a2a.Message{
-		ID: fmt.Sprintf("%s/%d", s.view.Session, sequence), ContextID: string(s.view.Session), TaskID: a2a.TaskID(s.view.Session), Role: a2a.MessageRoleAgent,
+		ID: fmt.Sprintf("%s/%d", s.view.Session, s.end), ContextID: string(s.view.Session), TaskID: s.id(), Role: a2a.MessageRoleAgent,
 		Parts: a2a.ContentParts{{Content: a2a.Text(text), MediaType: textType}, {Content: a2a.Data{Value: data}, MediaType: jsonType}},
 	}
 	return status
+}
+
+// ending is the entry that ended the task while the session went on.
+func (s snapshot) ending() (api.Entry, bool) {
+	if !s.over || len(s.entries) == 0 {
+		return api.Entry{}, false
+	}
+	return s.entries[len(s.entries)-1], true
+}
+
+// phase is the session's state, of a task that is over what it was then.
+func (s snapshot) phase() string {
+	if e, has := s.ending(); has {
+		return e.Receipt.State
+	}
+	return s.view.State.String()
+}
+
+// settledOn is the sentence of what was accepted last in a task that is over, made of the entries alone:
+// it does not change with the session. "" if the offer is too long ago.
+func (s snapshot) settledOn() string {
+	for _, e := range slices.Backward(s.entries) {
+		var answer struct {
+			Reference string `json:"referenceId"`
+		}
+		if e.Performative != performatives.Accept.String() || json.Unmarshal(e.Body, &answer) != nil {
+			continue
+		}
+		for _, offer := range slices.Backward(s.entries) {
+			var body struct {
+				ID    string         `json:"proposalId"`
+				Terms jsontext.Value `json:"terms"`
+			}
+			if json.Unmarshal(offer.Body, &body) != nil || body.ID == "" || body.ID != answer.Reference {
+				continue
+			}
+			deal := api.Snapshot{You: s.deal.You, Offers: []api.SnapshotOffer{{ID: body.ID, By: cmp.Or(offer.OnBehalfOf, offer.From), Terms: body.Terms, Status: "accepted"}}}
+			render.Say(&deal)
+			return deal.Offers[0].Text
+		}
+	}
+	return ""
 }
 
 // explain is the status in a sentence, and for programs.
@@ -140,7 +184,10 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 		}
 		return "It is the turn of " + string(c.to) + ".", object{}
 	case a2a.TaskStateCompleted:
-		if s.deal.Agreed != nil {
+		if text := s.settledOn(); s.over && text != "" {
+			return "There is an agreement: " + text + ".", object{}
+		}
+		if s.deal.Agreed != nil && !s.over {
 			return "There is an agreement: " + s.deal.Agreed.Text + ".", object{}
 		}
 		return "There is an agreement.", object{}
@@ -215,12 +262,12 @@ func id(o api.OfferView) string {
 // artifacts are what came of the session: its outcome once the task is over, and its agreements.
 func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a.Artifact, err error) {
 	if s.state(c.Agent).Terminal() {
-		outcome := object{"state": s.view.State.String(), "agreed": s.agreed(), "mode": s.view.Mode}
-		if s.view.Closing != "" {
+		outcome := object{"state": s.phase(), "agreed": s.agreed(), "mode": s.view.Mode}
+		if s.view.Closing != "" && !s.over {
 			outcome["reason"] = s.view.Closing
 		}
 		var part any
-		if len(s.view.ModePart) > 0 && json.Unmarshal(s.view.ModePart, &part) == nil {
+		if !s.over && len(s.view.ModePart) > 0 && json.Unmarshal(s.view.ModePart, &part) == nil {
 			outcome["result"] = part
 		}
 		all = append(all, artifact("outcome", "What came of the session.", outcome))
@@ -234,6 +281,9 @@ func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a
 	}
 	agreements := 0
 	for _, row := range page.Agreements {
+		if row.Sequence < s.first || row.Sequence > s.end {
+			continue // of another task
+		}
 		var document object
 		err := c.Call(ctx, api.AgreementGet.Verb, api.GetAgreement{Agreement: row.Agreement}, &document)
 		if _, refused := errors.AsType[*session.Refusal](err); refused {
@@ -242,6 +292,7 @@ func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a
 		if err != nil {
 			return nil, err
 		}
+		delete(document, "log") // its position in the public log, which comes later, and which agreement.get has
 		one := artifact("agreement", "The agreement as a document that proves itself.", document)
 		if agreements++; agreements > 1 {
 			one.ID = a2a.ArtifactID(fmt.Sprintf("agreement-%d", agreements))

@@ -16,11 +16,11 @@ import (
 const waitFor = gateway.AnswerIn - gateway.WriteWithin
 
 // wait waits until the task is over or waits for the client or a human.
-func (g *Gateway) wait(ctx context.Context, c call, id performatives.SessionID) {
+func (g *Gateway) wait(ctx context.Context, c call, of ref) {
 	ctx, cancel := context.WithTimeout(ctx, waitFor)
 	defer cancel()
-	g.watch(ctx, id, func() bool { //nolint:errcheck // it waited long enough
-		s, err := g.look(ctx, c, id)
+	g.watch(ctx, of.session, func() bool { //nolint:errcheck // it waited long enough
+		s, err := g.look(ctx, c, of)
 		return err == nil && s.state(c.Agent) == a2a.TaskStateWorking
 	})
 }
@@ -49,7 +49,7 @@ type events = iter.Seq2[a2a.Event, error]
 func (t tasks) SendStreamingMessage(ctx context.Context, q *a2a.SendMessageRequest) events {
 	return func(yield func(a2a.Event, error) bool) {
 		c := callOf(ctx)
-		id, err := t.say(ctx, c, q)
+		of, err := t.say(ctx, c, q)
 		if err != nil {
 			yield(nil, t.refusal(err))
 			return
@@ -58,15 +58,19 @@ func (t tasks) SendStreamingMessage(ctx context.Context, q *a2a.SendMessageReque
 		if q.Config != nil {
 			history = q.Config.HistoryLength
 		}
-		t.stream(ctx, c, id, history, yield, func(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired })
+		t.stream(ctx, c, of, history, yield, func(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired })
 	}
 }
 
 // SubscribeToTask streams a task until it is over.
 func (t tasks) SubscribeToTask(ctx context.Context, q *a2a.SubscribeToTaskRequest) events {
 	return func(yield func(a2a.Event, error) bool) {
-		c, id := callOf(ctx), performatives.SessionID(q.ID)
-		s, err := t.look(ctx, c, id)
+		c := callOf(ctx)
+		of, err := refOf(q.ID)
+		var s snapshot
+		if err == nil {
+			s, err = t.look(ctx, c, of)
+		}
 		if err == nil && s.state(c.Agent).Terminal() {
 			err = a2a.NewError(a2a.ErrUnsupportedOperation, "the task is over")
 		}
@@ -74,12 +78,12 @@ func (t tasks) SubscribeToTask(ctx context.Context, q *a2a.SubscribeToTaskReques
 			yield(nil, t.refusal(err))
 			return
 		}
-		t.stream(ctx, c, id, nil, yield, a2a.TaskState.Terminal)
+		t.stream(ctx, c, of, nil, yield, a2a.TaskState.Terminal)
 	}
 }
 
 // stream yields the task, then what others say as updates of its status, and its artifacts.
-func (t tasks) stream(ctx context.Context, c call, id performatives.SessionID, history *int, yield func(a2a.Event, error) bool, last func(a2a.TaskState) bool) {
+func (t tasks) stream(ctx context.Context, c call, of ref, history *int, yield func(a2a.Event, error) bool, last func(a2a.TaskState) bool) {
 	leave, err := c.EnterStream(ctx)
 	if err != nil {
 		yield(nil, t.refusal(err))
@@ -88,19 +92,19 @@ func (t tasks) stream(ctx context.Context, c call, id performatives.SessionID, h
 	defer leave()
 	var sent *uint64
 	var state a2a.TaskState
-	failed := t.watch(ctx, id, func() bool {
+	failed := t.watch(ctx, of.session, func() bool {
 		ctx, end := gateway.Page(ctx)
 		defer end()
 		var s snapshot
 		var all []a2a.Event
 		if err := gateway.Retry(ctx, func() (err error) { // there may be no further change to wait for
-			s, all, err = t.since(ctx, c, id, sent, state, history)
+			s, all, err = t.since(ctx, c, of, sent, state, history)
 			return err
 		}); err != nil {
 			yield(nil, t.refusal(err))
 			return false
 		}
-		state, sent = s.state(c.Agent), s.view.Head.Sequence
+		state, sent = s.state(c.Agent), &s.end
 		for _, e := range all {
 			if !yield(e, nil) {
 				return false
@@ -113,9 +117,9 @@ func (t tasks) stream(ctx context.Context, c call, id performatives.SessionID, h
 	}
 }
 
-// since is a session, and the events since an entry of it.
-func (g *Gateway) since(ctx context.Context, c call, id performatives.SessionID, sent *uint64, was a2a.TaskState, history *int) (snapshot, []a2a.Event, error) {
-	s, err := g.look(ctx, c, id)
+// since is a task, and the events since an entry of it.
+func (g *Gateway) since(ctx context.Context, c call, of ref, sent *uint64, was a2a.TaskState, history *int) (snapshot, []a2a.Event, error) {
+	s, err := g.look(ctx, c, of)
 	if err != nil {
 		return s, nil, err
 	}
@@ -129,11 +133,11 @@ func (g *Gateway) news(ctx context.Context, c call, s snapshot, sent *uint64, wa
 		task, err := g.write(ctx, c, s, history, true)
 		return []a2a.Event{task}, err
 	}
-	info := a2a.TaskInfo{TaskID: a2a.TaskID(s.view.Session), ContextID: string(s.view.Session)}
+	info := a2a.TaskInfo{TaskID: s.id(), ContextID: string(s.view.Session)}
 	state := s.state(c.Agent)
 	var all []a2a.Event
 	for _, e := range s.entries {
-		if m := messageOf(e, c); e.Sequence > *sent && m.Role == a2a.MessageRoleAgent {
+		if m := messageOf(e, c, s.id()); e.Sequence > *sent && m.Role == a2a.MessageRoleAgent {
 			update := a2a.NewStatusUpdateEvent(info, a2a.TaskStateWorking, m)
 			if at, err := time.Parse(time.RFC3339, e.At); err == nil {
 				update.Status.Timestamp = &at

@@ -59,7 +59,7 @@ func TestWaitBounded(t *testing.T) {
 		g := New(Options{Service: service})
 		defer g.Close()
 		began := time.Now()
-		g.wait(t.Context(), call{Caller: service.As("agent://acme.com/one"), to: quietAgent}, quietSession)
+		g.wait(t.Context(), call{Caller: service.As("agent://acme.com/one"), to: quietAgent}, ref{session: quietSession})
 		if took := time.Since(began); took != gateway.AnswerIn-gateway.WriteWithin {
 			t.Errorf("it waited for %s", took)
 		}

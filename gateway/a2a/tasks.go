@@ -18,9 +18,10 @@ type tasks struct{ *Gateway }
 
 var _ a2asrv.RequestHandler = tasks{}
 
-// A snapshot is a session as its caller sees it: the view, what its caller may do there, and the
-// newest entries.
+// A snapshot is a task of a session as its caller sees it: the view of the session, what its caller may
+// do there, and the newest entries up to the task's last, those before its first included.
 type snapshot struct {
+	span
 	view    api.SessionView
 	deal    api.Snapshot
 	entries []api.Entry
@@ -30,8 +31,9 @@ type snapshot struct {
 // maxHistory is how many entries a task shows at most.
 const maxHistory = 100
 
-// look reads a session of the caller's in which the agent has a part.
-func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) (s snapshot, err error) {
+// look reads a task of a session of the caller's in which the agent has a part.
+func (g *Gateway) look(ctx context.Context, c call, of ref) (s snapshot, err error) {
+	id := of.session
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return s, noTask()
 	}
@@ -39,6 +41,10 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 		return s, err
 	}
 	if !slices.ContainsFunc(s.view.Participants, func(p api.PartyView) bool { return p.Agent == c.to }) {
+		return s, noTask()
+	}
+	var is bool
+	if s.span, is = spanOf(of, s.view); !is {
 		return s, noTask()
 	}
 	if err := c.Call(ctx, api.SessionSnapshot.Verb, api.GetSnapshot{Session: id}, &s.deal); err != nil {
@@ -52,10 +58,7 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 		}
 		s.held = len(data) > 0
 	}
-	next := uint64(0)
-	if head := s.view.Head.Sequence; head != nil {
-		next = *head + 1 - min(*head+1, maxHistory)
-	}
+	next := s.end + 1 - min(s.end+1, maxHistory)
 	for more := &next; more != nil; {
 		page, err := c.Messages(ctx, api.ListMessages{Session: id, Since: *more, Limit: maxHistory})
 		if err != nil {
@@ -66,18 +69,19 @@ func (g *Gateway) look(ctx context.Context, c call, id performatives.SessionID) 
 			return s, err
 		}
 		for _, e := range entries {
-			if head := s.view.Head.Sequence; head != nil && e.Sequence <= *head { // the session may have gone on
+			if s.view.Head.Sequence != nil && e.Sequence <= s.end { // the session may have gone on
 				s.entries = append(s.entries, e)
 			}
 		}
-		more = page.Next
+		if more = page.Next; more != nil && *more > s.end {
+			break
+		}
 	}
 	return s, nil
 }
 
-// task is the one task of a session.
-func (g *Gateway) task(ctx context.Context, c call, id performatives.SessionID, history *int, artifacts bool) (*a2a.Task, error) {
-	s, err := g.look(ctx, c, id)
+func (g *Gateway) task(ctx context.Context, c call, of ref, history *int, artifacts bool) (*a2a.Task, error) {
+	s, err := g.look(ctx, c, of)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +89,8 @@ func (g *Gateway) task(ctx context.Context, c call, id performatives.SessionID, 
 }
 
 func (g *Gateway) write(ctx context.Context, c call, s snapshot, history *int, artifacts bool) (*a2a.Task, error) {
-	t := &a2a.Task{ID: a2a.TaskID(s.view.Session), ContextID: string(s.view.Session), Status: s.status(c)}
-	t.Metadata = map[string]any{"sessionId": string(s.view.Session), "state": s.view.State.String(), "mode": s.view.Mode}
+	t := &a2a.Task{ID: s.id(), ContextID: string(s.view.Session), Status: s.status(c)}
+	t.Metadata = map[string]any{"sessionId": string(s.view.Session), "state": s.phase(), "mode": s.view.Mode}
 	t.History = s.history(c)
 	if history != nil {
 		t.History = t.History[max(0, len(t.History)-max(0, *history)):]
@@ -103,26 +107,36 @@ func (t tasks) GetTask(ctx context.Context, q *a2a.GetTaskRequest) (*a2a.Task, e
 	if q.HistoryLength != nil && *q.HistoryLength < 0 {
 		return nil, invalid("historyLength is at least 0")
 	}
-	task, err := t.task(ctx, callOf(ctx), performatives.SessionID(q.ID), q.HistoryLength, true)
+	of, err := refOf(q.ID)
+	if err != nil {
+		return nil, err
+	}
+	task, err := t.task(ctx, callOf(ctx), of, q.HistoryLength, true)
 	return task, t.refusal(err)
 }
 
-// CancelTask ends a session: WITHDRAW of the caller's invitation, REJECT of another's, or CLOSE.
+// CancelTask ends the session of a task that is not over: WITHDRAW of the caller's invitation, REJECT of another's, or CLOSE.
 func (t tasks) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.Task, error) {
-	c, id := callOf(ctx), performatives.SessionID(q.ID)
+	c := callOf(ctx)
 	if err := c.Acts(); err != nil {
 		return nil, t.refusal(err)
 	}
-	s, err := t.look(ctx, c, id)
+	of, err := refOf(q.ID)
+	if err != nil {
+		return nil, err
+	}
+	s, err := t.look(ctx, c, of)
 	if err != nil {
 		return nil, t.refusal(err)
 	}
 	var said api.Say
 	switch invitation := s.view.Invitation; {
-	case s.view.State.Over() || s.view.State == session.Escalated:
+	case s.view.State.Over() && !s.over:
 		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "the session is "+s.view.State.String())
 	case s.state(c.Agent).Terminal():
-		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "the task is completed; the action close ends its session")
+		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "the task is over; the action close, without a taskId, ends its session")
+	case s.view.State == session.Escalated:
+		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "the session is "+s.view.State.String())
 	case s.view.State == session.Invited && invitation.From == c.Agent:
 		said, err = speak(performatives.Withdraw, object{"referenceId": invitation.Proposal, "reason": "canceled"})
 	case s.view.State == session.Invited:
@@ -131,13 +145,13 @@ func (t tasks) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.T
 		said, err = speak(performatives.Close, object{"outcome": "abandoned", "summary": "canceled"})
 	}
 	if err == nil {
-		said.Session = id
+		said.Session = of.session
 		_, err = c.Say(ctx, said)
 	}
 	if err != nil {
 		return nil, t.refusal(err)
 	}
-	task, err := t.task(ctx, c, id, nil, true)
+	task, err := t.task(ctx, c, of, nil, true)
 	return task, t.refusal(err)
 }
 
@@ -145,10 +159,11 @@ func (t tasks) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.T
 const (
 	defaultPage = 50
 	maxPage     = 100
-	maxLooked   = 1_000 // sessions that one request reads
+	maxLooked   = 1_000 // sessions and tasks that one request reads
 )
 
-// ListTasks lists the caller's sessions with the agent, newest first.
+// ListTasks lists the tasks of the caller's sessions with the agent, the newest session first, and the
+// newest of its tasks.
 func (t tasks) ListTasks(ctx context.Context, q *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
 	c, size := callOf(ctx), q.PageSize
 	if size == 0 {
@@ -157,7 +172,8 @@ func (t tasks) ListTasks(ctx context.Context, q *a2a.ListTasksRequest) (*a2a.Lis
 	if size < 1 || size > maxPage {
 		return nil, invalid("pageSize is 1 to %d", maxPage)
 	}
-	if _, err := performatives.ParseSessionID(q.PageToken); err != nil && q.PageToken != "" {
+	from, err := refOf(a2a.TaskID(q.PageToken))
+	if err != nil && q.PageToken != "" {
 		return nil, invalid("pageToken is the nextPageToken of the page before")
 	}
 	if q.HistoryLength != nil && *q.HistoryLength < 0 {
@@ -171,42 +187,79 @@ func (t tasks) ListTasks(ctx context.Context, q *a2a.ListTasksRequest) (*a2a.Lis
 	if history == nil {
 		history = &none
 	}
-	found := &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, PageSize: size}
-	request := api.ListSessions{Cursor: q.PageToken, Limit: maxPage}
-	for looked := 0; looked < maxLooked; {
+	l := listing{tasks: t, c: c, q: q, size: size, history: history, found: &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, PageSize: size}}
+	if from.number > 1 { // the page before ended among the tasks of a session
+		from.number--
+		if err := l.add(ctx, from); err != nil && !isA2A(err) && !refused(err) {
+			return nil, t.refusal(err)
+		}
+	}
+	request := api.ListSessions{Cursor: string(from.session), Limit: maxPage}
+	for l.looked < maxLooked {
 		var page api.Sessions
 		if err := c.Call(ctx, api.SessionList.Verb, request, &page); err != nil {
 			return nil, t.refusal(err)
 		}
 		for _, row := range page.Sessions {
-			looked++
+			l.looked++
 			if !slices.Contains(row.Parties, c.to) || q.ContextID != "" && q.ContextID != string(row.Session) || !after(row.Updated, q.StatusTimestampAfter) {
 				continue
 			}
-			if len(found.Tasks) == size {
-				found.TotalSize++
+			if len(l.found.Tasks) == size {
+				l.found.TotalSize++
 				continue
 			}
-			task, err := t.task(ctx, c, row.Session, history, q.IncludeArtifacts)
-			if err != nil {
+			if err := l.add(ctx, ref{session: row.Session}); err != nil {
 				return nil, t.refusal(err)
-			}
-			if q.Status != a2a.TaskStateUnspecified && task.Status.State != q.Status {
-				continue
-			}
-			found.TotalSize++
-			if found.Tasks = append(found.Tasks, task); len(found.Tasks) == size {
-				found.NextPageToken = string(row.Session)
 			}
 		}
 		if request.Cursor = page.Next; request.Cursor == "" {
 			break
 		}
 	}
-	if found.TotalSize <= size {
-		found.NextPageToken = "" // nothing comes after
+	if l.found.TotalSize <= size {
+		l.found.NextPageToken = "" // nothing comes after
 	}
-	return found, nil
+	return l.found, nil
+}
+
+// A listing is a page of tasks on its way.
+type listing struct {
+	tasks
+	c       call
+	q       *a2a.ListTasksRequest
+	size    int
+	history *int
+	looked  int
+	found   *a2a.ListTasksResponse
+}
+
+// add adds a task, and those before it in its session.
+func (l *listing) add(ctx context.Context, of ref) error {
+	for more := true; more; more = of.number > 0 {
+		s, err := l.look(ctx, l.c, of)
+		if err != nil {
+			return err
+		}
+		if of = s.ref; len(l.found.Tasks) == l.size {
+			l.found.TotalSize += of.number
+			return nil
+		}
+		task, err := l.write(ctx, l.c, s, l.history, l.q.IncludeArtifacts)
+		if err != nil {
+			return err
+		}
+		at := task.Status.Timestamp
+		if matches := l.q.Status == a2a.TaskStateUnspecified || task.Status.State == l.q.Status; matches && (at == nil || l.q.StatusTimestampAfter == nil || !at.Before(*l.q.StatusTimestampAfter)) {
+			l.found.TotalSize++
+			if l.found.Tasks = append(l.found.Tasks, task); len(l.found.Tasks) == l.size {
+				l.found.NextPageToken = string(task.ID)
+			}
+		}
+		l.looked++
+		of.number--
+	}
+	return nil
 }
 
 func after(updated string, bound *time.Time) bool {

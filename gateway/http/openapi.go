@@ -1,9 +1,7 @@
 package httpgateway
 
 import (
-	"maps"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +12,6 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -36,6 +33,11 @@ var description = sync.OnceValue(func() []byte {
 		}
 		paths[path][strings.ToLower(r.at.Method())] = r.operation()
 	}
+	webhooks := map[string]object{"wakeup": {"post": object{
+		"operationId": "wakeup", "summary": "what a wakeup calls (Standard Webhooks)",
+		"requestBody": object{"required": true, "content": object{jsonType: object{"schema": refTo("WakeupCall")}}},
+		"responses":   object{"2XX": object{"description": "it is not called again for this entry"}},
+	}}}
 	data, err := json.Marshal(object{
 		"openapi": "3.1.0",
 		"info": object{
@@ -46,9 +48,10 @@ var description = sync.OnceValue(func() []byte {
 		"servers":  []object{{"url": "/"}},
 		"security": []object{{"token": []string{}}},
 		"paths":    paths,
+		"webhooks": webhooks,
 		"components": object{
 			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer", "description": "parley token add, or POST " + api.ProveEndpoint.Path()}},
-			"schemas":         components(),
+			"schemas":         components([]any{paths, webhooks}),
 		},
 	}, json.Deterministic(true))
 	if err != nil {
@@ -56,118 +59,6 @@ var description = sync.OnceValue(func() []byte {
 	}
 	return data
 })
-
-// replies are the contract schemas of what verbs answer.
-var replies = map[reflect.Type]string{
-	reflect.TypeFor[api.Acceptance](): "acceptance", reflect.TypeFor[api.SessionView](): "session-view", reflect.TypeFor[api.Sessions](): "session-list", reflect.TypeFor[api.Snapshot](): "session-snapshot",
-	reflect.TypeFor[api.Card](): "agent-card", reflect.TypeFor[api.CaseLog](): "case-log",
-	reflect.TypeFor[api.EscalationItem](): "escalation-item", reflect.TypeFor[api.Escalations](): "escalation-list",
-}
-
-// pages are replies that are lists of a contract schema.
-var pages = map[reflect.Type]object{
-	reflect.TypeFor[api.Messages](): page("messages", "entry", "integer"), reflect.TypeFor[api.Agents](): page("agents", "agent-card", "string"),
-}
-
-// page is a list under a name, and what the next page is asked for by.
-func page(name, item, next string) object {
-	return object{
-		"type": "object", "required": []string{name},
-		"properties": object{name: object{"type": "array", "items": object{"$ref": "#/components/schemas/" + item}}, "next": object{"type": next}},
-	}
-}
-
-// components are the schemas that operations refer to.
-func components() object {
-	var refusal struct {
-		Properties struct {
-			Error struct{ Properties, If, Then, Else object }
-		}
-	}
-	text, _ := schemas.Get("refusal")
-	if err := json.Unmarshal(text, &refusal, json.MatchCaseInsensitiveNames(true)); err != nil {
-		panic(err) // a test has read every schema
-	}
-	refused := refusal.Properties.Error
-	all := object{
-		"problem": object{
-			"type": "object", "required": []string{"type", "title", "status", "detail", "code", "category", "retryable"},
-			"properties": object{
-				"type": object{"type": "string", "format": "uri"}, "title": object{"type": "string"}, "status": object{"type": "integer"},
-				"detail": object{"type": "string"}, "code": object{"enum": codes()}, "category": object{"type": "string"},
-				"retryable": object{"type": "boolean"}, "details": refused.Properties["details"],
-			},
-			"if": refused.If, "then": refused.Then, "else": refused.Else,
-		},
-		"act": object{
-			"type": "object", "required": []string{"performative", "body"}, "additionalProperties": false,
-			"properties": object{
-				"performative": object{"enum": performatives.All()}, "body": object{"type": "object"},
-				"recipient": object{"type": []string{"string", "object"}}, "constraints": object{"type": "object"}, "open": object{"type": "boolean", "description": "the other sides read what is usually sealed, too"}, "messageId": object{"type": "string", "format": "uuid", "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"},
-			},
-		},
-		"opening": object{
-			"type": "object", "required": []string{"with", "purpose"}, "additionalProperties": false,
-			"properties": object{
-				"with": object{"type": "array", "items": object{"type": "string"}, "minItems": 1}, "purpose": object{"type": "string"},
-				"subject": object{"type": "string"}, "mode": object{"type": "string"}, "terms": object{"type": "object"},
-				"validUntil": object{"type": "string", "format": "date-time"},
-			},
-		},
-		"proof": object{
-			"type": "object", "required": []string{"agentId", "timestamp", "audience", "signature"}, "additionalProperties": false,
-			"properties": object{
-				"agentId": object{"type": "string"}, "timestamp": object{"type": "string", "format": "date-time"},
-				"audience": object{"type": "string"}, "signature": object{"type": "string"},
-			},
-		},
-		"token": object{
-			"type": "object", "required": []string{"id", "agentId", "createdAt", "expiresAt", "token"},
-			"properties": object{
-				"id": object{"type": "string"}, "agentId": object{"type": "string"}, "token": object{"type": "string"},
-				"createdAt": object{"type": "string", "format": "date-time"}, "expiresAt": object{"type": "string", "format": "date-time"},
-			},
-		},
-	}
-	for _, name := range append(slices.Sorted(maps.Values(replies)), "entry", "envelope") {
-		all[name] = contract(name)
-	}
-	all["close"] = contract(performatives.Close.String())
-	return all
-}
-
-// contract is a published schema, without what it is called elsewhere.
-func contract(name string) object {
-	text, _ := schemas.Get(name)
-	var schema object
-	if err := json.Unmarshal(text, &schema); err != nil {
-		panic(err) // a test has read every schema
-	}
-	delete(schema, "$id")
-	delete(schema, "$schema")
-	spell(schema)
-	return schema
-}
-
-// spell writes {} for the schema true, which not every generator of clients reads.
-func spell(schema map[string]any) {
-	for keyword, value := range schema {
-		switch value := value.(type) {
-		case bool:
-			if value && !slices.Contains([]string{"additionalProperties", "uniqueItems", "const", "default"}, keyword) {
-				schema[keyword] = object{}
-			}
-		case map[string]any:
-			spell(value)
-		case []any:
-			for _, v := range value {
-				if inner, is := v.(map[string]any); is {
-					spell(inner)
-				}
-			}
-		}
-	}
-}
 
 func codes() []session.Code {
 	all := session.Codes()
@@ -210,23 +101,23 @@ func (r *route) operation() object {
 }
 
 func (r *route) requestBody() object {
-	ref := func(name string) object { return object{"schema": object{"$ref": "#/components/schemas/" + name}} }
+	ref := func(name string) object { return object{"schema": refTo(name)} }
 	content := func(required bool, types object) object { return object{"required": required, "content": types} }
 	switch r.body {
 	case verbBody:
 		return content(false, object{jsonType: object{"schema": r.members()}})
 	case turnBody:
-		return content(true, object{jsonType: object{"schema": r.members()}, envelopeType: ref("envelope")})
+		return content(true, object{jsonType: ref("Answer"), envelopeType: ref("Envelope")})
 	case actBody:
-		return content(true, object{jsonType: ref("act"), envelopeType: ref("envelope")})
+		return content(true, object{jsonType: ref("Act"), envelopeType: ref("Envelope")})
 	case openBody:
-		return content(true, object{jsonType: ref("opening"), envelopeType: ref("envelope")})
+		return content(true, object{jsonType: ref("Opening"), envelopeType: ref("Envelope")})
 	case closeBody:
-		return content(false, object{jsonType: ref("close")})
+		return content(false, object{jsonType: ref("CloseBody")})
 	case cardBody:
-		return content(true, object{jsonType: object{"schema": object{"type": "object"}}})
+		return content(true, object{jsonType: ref("CardInput")})
 	case proofBody:
-		return content(true, object{jsonType: ref("proof")})
+		return content(true, object{jsonType: ref("ProveToken")})
 	default:
 		return nil
 	}
@@ -237,10 +128,13 @@ func (r *route) members() object {
 	properties := object{}
 	inPath := r.at.Members()
 	other := route{verb: r.verb}
+	request, _ := wire()[r.verb.Request.Name()]["properties"].(map[string]any)
 	for _, p := range other.parameters() {
 		if !slices.Contains(inPath, p.member) && p.member != workerMember && p.member != envelopeMember {
 			schema := p.schema()
-			if one, typed := schema["type"]; typed {
+			if named, has := request[p.member].(map[string]any); has && !p.simple() {
+				schema = object{"anyOf": []any{named, object{"type": "null"}}}
+			} else if one, typed := schema["type"]; typed {
 				schema["type"] = []any{one, "null"} // as if it were not there
 				delete(schema, "maximum")           // any integer that survives a double is read
 			}
@@ -256,20 +150,16 @@ func (r *route) responses() object {
 	if success == 0 {
 		success = http.StatusOK
 	}
-	schema := object{"type": "object"}
-	name := replies[r.verb.Reply]
+	var schema object
 	switch {
 	case r.body == actBody || r.body == openBody || r.body == closeBody:
-		name = "acceptance"
+		schema = refTo("Acceptance")
 	case r.body == proofBody:
-		name = "token"
+		schema = refTo("Token")
 	case slices.Contains(r.at.Members(), "messageId"):
-		name = "entry"
-	case pages[r.verb.Reply] != nil:
-		schema = pages[r.verb.Reply]
-	}
-	if name != "" {
-		schema = object{"$ref": "#/components/schemas/" + name}
+		schema = refTo("Entry")
+	case r.verb.Reply != nil:
+		schema = schemaOf(r.verb.Reply)
 	}
 	ok := object{"description": r.doc, "content": object{jsonType: object{"schema": schema}}}
 	if r.body == openBody {
@@ -277,12 +167,12 @@ func (r *route) responses() object {
 	}
 	all := object{strconv.Itoa(success): ok}
 	if r.resumes != "" {
-		ok["content"] = object{eventsType: object{}} // JSON Schema says nothing of events
+		ok["content"] = object{eventsType: object{"schema": refTo("ServerEvent")}}
 	}
 	if r.empty != "" {
 		all[strconv.Itoa(http.StatusNoContent)] = object{"description": r.empty}
 	}
-	problem := object{problemType: object{"schema": object{"$ref": "#/components/schemas/problem"}}}
+	problem := object{problemType: object{"schema": refTo("Problem")}}
 	if success == http.StatusSwitchingProtocols {
 		delete(ok, "content")
 	}

@@ -99,6 +99,17 @@ func (p parameter) list() bool {
 	return p.of.Kind() == reflect.Slice && p.of.Elem().Kind() == reflect.String
 }
 
+// simple reports whether a query can have it.
+func (p parameter) simple() bool {
+	switch p.of.Kind() {
+	case reflect.Struct, reflect.Map:
+		return false
+	case reflect.Slice:
+		return p.list()
+	}
+	return true
+}
+
 func (p parameter) value(all []string) (jsontext.Value, error) {
 	if p.list() {
 		texts := make([]jsontext.Value, len(all))

@@ -1,0 +1,87 @@
+package a2agateway
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// A ref names a task: its session, and which of the session's it is. The first has the session's id,
+// the others <session>.2 and so on. 0 is the newest.
+type ref struct {
+	session performatives.SessionID
+	number  int
+}
+
+func (r ref) id() a2a.TaskID {
+	if r.number <= 1 {
+		return a2a.TaskID(r.session)
+	}
+	return a2a.TaskID(string(r.session) + "." + strconv.Itoa(r.number))
+}
+
+// refOf reads the id of a task.
+func refOf(id a2a.TaskID) (ref, error) {
+	of, number, several := strings.Cut(string(id), ".")
+	session, err := performatives.ParseSessionID(of)
+	if err != nil {
+		return ref{}, noTask()
+	}
+	if !several {
+		return ref{session, 1}, nil
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 2 || strconv.Itoa(n) != number {
+		return ref{}, noTask()
+	}
+	return ref{session, n}, nil
+}
+
+// A span is the entries of a task. A session's settled entries end its tasks; what comes after one is
+// another task, so that one that is over never changes, and every broker says the same.
+type span struct {
+	ref
+	first, end uint64
+	over       bool // a settled entry ended it
+	tasks      int  // of the session
+}
+
+// spanOf finds a task among those of a session; ok is false if there is none of the number.
+func spanOf(r ref, v api.SessionView) (s span, ok bool) {
+	head := uint64(0)
+	if v.Head.Sequence != nil {
+		head = *v.Head.Sequence
+	}
+	n := len(v.Settled)
+	s = span{ref: r, end: head, tasks: n + 1}
+	if n > 0 && v.Settled[n-1] == head {
+		s.tasks = n
+	}
+	if s.number == 0 {
+		s.number = s.tasks
+	}
+	if s.number > s.tasks {
+		return s, false
+	}
+	if s.number > 1 {
+		s.first = v.Settled[s.number-2] + 1
+	}
+	if s.number <= n {
+		s.end, s.over = v.Settled[s.number-1], true
+	}
+	return s, true
+}
+
+// with is the number of the task that has an entry.
+func with(sequence uint64, v api.SessionView) int {
+	for i, last := range v.Settled {
+		if sequence <= last {
+			return i + 1
+		}
+	}
+	return len(v.Settled) + 1
+}
