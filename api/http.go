@@ -27,6 +27,7 @@ const (
 	SessionEventsEndpoint Endpoint = "GET /sessions/{sessionId}/events"
 	SocketEndpoint        Endpoint = "GET /sessions/{sessionId}/ws"
 	InboxEventsEndpoint   Endpoint = "GET /inbox/events"
+	WakeupEndpoint        Endpoint = "PUT /wakeup" // wakeup.set for all sessions
 )
 
 // A Query is a parameter of a query that is not called as the member of the request that it is.

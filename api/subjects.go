@@ -62,6 +62,13 @@ const (
 // ArchiveIndexPage is the subject of the archive's index, many sessions to a message.
 const ArchiveIndexPage = "asp.catalogue.page"
 
+// Inboxes is what the reply subjects of principals begin with; their token follows. In the broker's
+// account they begin with Wakeups.
+const (
+	Inboxes = "_INBOX."
+	Wakeups = "asp.wakeup."
+)
+
 // ServiceName is the broker's name as a NATS micro service, and its queue group.
 const ServiceName = "asp"
 

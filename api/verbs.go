@@ -71,7 +71,7 @@ var (
 		"wait for news that the caller was not given, in one session or in all; claims nothing", at("POST /turns/wait"), tool("wait_for_turn"), waits)
 
 	WakeupSet = define[SetWakeup, Wakeup]("wakeup.set", Principal, Write,
-		"have a URL called when something concerns the caller, in one session or in all; without a URL no more", at("PUT /sessions/{sessionId}/wakeup"))
+		"have a URL called, or a NATS subject asked, when something concerns the caller, in one session or in all; without either no more", at("PUT /sessions/{sessionId}/wakeup"))
 
 	InsightsGet = define[GetInsights, Insights]("insights.get", Principal, Read,
 		"how the sessions of the caller's organisation went that ended in a time", at("GET /insights"))

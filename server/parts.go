@@ -160,7 +160,7 @@ func (b *Broker) openTurns(ctx context.Context) error {
 func (b *Broker) openWakeups(ctx context.Context) error {
 	o, private := &b.Options, b.Options.PrivateWebhooks
 	opened, err := wakeups.Open(ctx, wakeups.Options{
-		Store: b.Parts.Store, Look: b.look, Member: b.member, Client: publicnet.Client(wakeups.Attempt, private),
+		Store: b.Parts.Store, Secret: o.Secret, Look: b.look, Member: b.member, Client: publicnet.Client(wakeups.Attempt, private),
 		Check: func(url string) error { return publicnet.Check(url, private) }, Now: o.Now, Log: o.Log,
 	})
 	if err == nil {

@@ -54,7 +54,7 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.AgentAdd, b.Custody.AgentAdd),
 		verbs.Handle(api.AgentHost, b.Custody.AgentHost),
 		verbs.Handle(api.AgentUnhost, b.Custody.AgentUnhost),
-		verbs.Handle(api.AgentRemove, b.Custody.AgentRemove),
+		verbs.Handle(api.AgentRemove, b.agentRemove),
 		verbs.Handle(api.TokenAdd, b.Custody.TokenAdd),
 		verbs.Handle(api.TokenList, b.Custody.TokenList),
 		verbs.Handle(api.TokenRemove, b.Custody.TokenRemove),
@@ -64,6 +64,14 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.AuditSession, b.Parts.Reads.AuditSession),
 		verbs.Handle(api.HumanEnrol, b.Parts.Registry.HumanEnrol),
 	}
+}
+
+// agentRemove answers agent.rm. What the agent had called goes with it.
+func (b *Broker) agentRemove(ctx context.Context, c api.Caller, q api.AgentRef) (api.Card, error) {
+	if err := b.Wakeups.Forget(ctx, q.Agent); err != nil {
+		return api.Card{}, err
+	}
+	return b.Custody.AgentRemove(ctx, c, q)
 }
 
 func (b *Broker) brokerInfo(context.Context, api.Caller, struct{}) (api.Broker, error) {

@@ -42,6 +42,15 @@ func (b Bus) Request(ctx context.Context, subject string, data []byte) ([]byte, 
 	return reply.Data, nil
 }
 
+// Call sends a request with headers, and waits for an answer, whatever it is.
+func (b Bus) Call(ctx context.Context, subject string, header map[string][]string, data []byte) error {
+	if len(subject) > longestSubject {
+		return errSubject
+	}
+	_, err := b.conn.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Header: header, Data: data})
+	return err
+}
+
 // Listen answers what is asked on a subject until it is stopped.
 func (b Bus) Listen(subject string, answer func([]byte) []byte) (stop func(), err error) {
 	s, err := b.conn.Subscribe(subject, func(m *nats.Msg) {

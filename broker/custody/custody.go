@@ -32,6 +32,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/registry"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/internal/sealing"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -77,7 +78,7 @@ func Open(ctx context.Context, o Options) (*Custody, error) {
 		o: o, bucket: bucket, work: background.New(),
 		tokens: map[string]*token{}, names: map[string]string{}, uses: map[string]time.Time{}, keys: map[performatives.Agent]hosted{},
 	}
-	if c.seal, err = sealer(o.Secret); err != nil {
+	if c.seal, err = sealing.New(o.Secret, purpose); err != nil {
 		return nil, err
 	}
 	if err := bucket.Watch(ctx, c.work, c.saw); err != nil {

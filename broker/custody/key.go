@@ -2,10 +2,6 @@ package custody
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/hkdf"
-	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"strings"
@@ -33,23 +29,6 @@ type hosted struct {
 
 // purpose separates the sealing key from all else that is derived from the secret.
 const purpose = "parley hosted keys v1"
-
-// sealer makes the AEAD by which hosted keys are sealed. It draws a random nonce for
-// each; an installation has far fewer keys than would make two of 96 bits meet.
-func sealer(secret []byte) (cipher.AEAD, error) {
-	if len(secret) == 0 {
-		return nil, nil //nolint:nilnil // nothing is hosted
-	}
-	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
-	if err != nil {
-		return nil, err
-	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, err
-	}
-	return cipher.NewGCMWithRandomNonce(block)
-}
 
 // boundTo is what a sealed key is bound to: it opens for this agent and key only.
 func boundTo(a performatives.Agent, k performatives.Key) []byte {

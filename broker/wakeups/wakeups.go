@@ -1,5 +1,5 @@
-// Package wakeups calls URLs of principals when something is delivered to them, so that agents which
-// sleep need no open connection.
+// Package wakeups calls URLs, or NATS subjects, of principals when something is delivered to them, so
+// that agents which sleep need no open connection.
 //
 //	w, err := wakeups.Open(ctx, wakeups.Options{Store: s, Look: look, Client: client, Check: check, …})
 //	if err != nil { … }
@@ -13,13 +13,10 @@ package wakeups
 
 import (
 	"context"
+	"crypto/cipher"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +27,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/internal/outbound"
+	"github.com/parley-asp/parley/internal/sealing"
 	"github.com/parley-asp/parley/internal/webhook"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -38,7 +36,8 @@ import (
 
 // Options say who is called, and how.
 type Options struct {
-	Store *store.Store
+	Store  *store.Store
+	Secret []byte // of the installation: rows are sealed under a key that derives from it; nil sets none
 	// Look is a session as it is now, if the agent has a part in it.
 	Look   func(ctx context.Context, a performatives.Agent, id performatives.SessionID) (s session.State, at time.Time, err error)
 	Member func(a performatives.Agent) performatives.Member // as the registry has it
@@ -66,6 +65,7 @@ var bounds = outbound.Bounds{All: 128, Principal: 8, Host: 8, Server: 4, Failure
 // Wakeups are open until they are closed.
 type Wakeups struct {
 	o      Options
+	seal   cipher.AEAD // nil sets nothing
 	bucket *store.Bucket
 	work   *background.Group
 	calls  *outbound.Pool
@@ -74,34 +74,17 @@ type Wakeups struct {
 	rows map[string]*row
 }
 
-// A row is one wakeup, as it is stored.
-type row struct {
-	Agent   performatives.Agent     `json:"agentId"`
-	Session performatives.SessionID `json:"sessionId,omitzero"`
-	URL     string                  `json:"url"`
-	Turns   bool                    `json:"turns,omitzero"`
-	Secret  []byte                  `json:"secret"`
-	// Consumer has what is to be told. It stays while the row is changed, so that the new URL is told
-	// what the old one did not answer, and goes with the row.
-	Consumer string `json:"consumer"`
-
-	revision uint64 // in the bucket
-	stop     func() // of its consumer, here
-}
-
-// key is that of a row: of a principal in a session, or in all.
-func key(a performatives.Agent, id performatives.SessionID) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s", a, id))
-	return hex.EncodeToString(sum[:16])
-}
-
 // Open reads what is set, and follows it until Close.
 func Open(ctx context.Context, o Options) (*Wakeups, error) {
 	bucket, err := o.Store.Bucket(ctx, api.WakeupsBucket, "URLs that are called for principals", 0)
 	if err != nil {
 		return nil, err
 	}
-	w := &Wakeups{o: o, bucket: bucket, work: background.New(), calls: outbound.New(bounds), rows: map[string]*row{}}
+	seal, err := sealing.New(o.Secret, purpose)
+	if err != nil {
+		return nil, err
+	}
+	w := &Wakeups{o: o, seal: seal, bucket: bucket, work: background.New(), calls: outbound.New(bounds), rows: map[string]*row{}}
 	if err := bucket.Watch(ctx, w.work, w.saw); err != nil {
 		w.Close()
 		return nil, err
@@ -123,23 +106,23 @@ func (w *Wakeups) Set(ctx context.Context, c api.Caller, q api.SetWakeup) (api.W
 		}
 	}
 	at := key(c.Agent, q.Session)
-	if q.URL == "" {
+	if q.URL == "" && q.Subject == "" {
 		return api.Wakeup{Session: q.Session}, w.unset(ctx, at)
 	}
-	if err := w.o.Check(q.URL); err != nil {
-		return api.Wakeup{}, malformed("/url", err.Error())
+	to, err := w.target(c.Agent, q)
+	if err != nil {
+		return api.Wakeup{}, err
 	}
-	set, one := api.Wakeup{Session: q.Session, URL: q.URL, Turns: q.Turns}, &row{Agent: c.Agent, Session: q.Session, URL: q.URL, Turns: q.Turns}
-	var err error
-	if q.Token == "" {
-		one.Secret = make([]byte, 32)
-		rand.Read(one.Secret)
-		set.Token = webhook.Text(one.Secret)
-	} else if one.Secret, err = webhook.Secret(q.Token); err != nil {
-		return api.Wakeup{}, malformed("/token", err.Error())
+	set := api.Wakeup{Session: q.Session, URL: q.URL, Subject: q.Subject, Turns: q.Turns}
+	if q.Secret == "" && !webhook.IsSecret(q.Token) {
+		set.Secret = webhook.Text(to.Secret)
+	}
+	one := &row{Agent: c.Agent, Session: q.Session, Turns: q.Turns}
+	if err := w.close(at, one, to); err != nil {
+		return api.Wakeup{}, err
 	}
 	if n := w.others(c.Agent, at); n >= maxRows {
-		return api.Wakeup{}, api.RateLimited("wakeups", time.Hour, "you have %d wakeups, which is the most: set some without a url", n)
+		return api.Wakeup{}, api.RateLimited("wakeups", time.Hour, "you have %d wakeups, which is the most: set some without a url and a subject", n)
 	}
 	for {
 		if err := w.put(ctx, at, one); !errors.Is(err, store.ErrConflict) {
@@ -202,10 +185,6 @@ func (w *Wakeups) stored(ctx context.Context, at string) (*row, error) {
 	return r, json.Unmarshal(e.Value, r)
 }
 
-func malformed(path, why string) error {
-	return session.Refuse(session.MalformedEnvelope, "%s: %s", path, why).With(map[string]string{"path": path})
-}
-
 // others counts the rows of a principal besides one.
 func (w *Wakeups) others(a performatives.Agent, but string) (n int) {
 	w.mu.Lock()
@@ -242,9 +221,15 @@ func (w *Wakeups) queue(ctx context.Context, r *row) (*store.Queue, error) {
 // saw takes a change of the bucket, perhaps of another broker.
 func (w *Wakeups) saw(e store.Entry) {
 	now := &row{revision: e.Revision}
-	if err := json.Unmarshal(e.Value, now); err != nil && !e.Deleted {
-		w.o.Log.Error("wakeup", zap.String("key", e.Key), zap.Error(err))
-		return
+	if !e.Deleted {
+		err := json.Unmarshal(e.Value, now)
+		if err == nil {
+			err = w.open(e.Key, now)
+		}
+		if err != nil {
+			w.o.Log.Error("wakeup", zap.String("key", e.Key), zap.Error(err))
+			return
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -330,15 +315,45 @@ func (w *Wakeups) call(ctx context.Context, r *row, d store.Delivery) (over bool
 	if err != nil {
 		return over, err
 	}
-	to, err := url.Parse(r.URL)
+	at, err := r.to.address(r.Agent)
 	if err != nil {
 		return over, err
 	}
-	leave, err := w.calls.Enter(ctx, string(r.Agent), to)
+	leave, err := w.calls.Enter(ctx, string(r.Agent), at)
 	if err != nil {
 		return over, err
 	}
-	_, err = webhook.Call{ID: string(entry.Hash), At: w.o.Now(), Body: body}.Post(ctx, w.o.Client, r.URL, r.Secret)
+	err = w.send(ctx, r.to, webhook.Call{ID: string(entry.Hash), At: w.o.Now(), Body: body, Token: r.to.Token})
 	leave(err)
 	return over, err
+}
+
+// send makes one attempt. Over NATS any reply is an answer.
+func (w *Wakeups) send(ctx context.Context, to target, c webhook.Call) error {
+	if to.Subject == "" {
+		_, err := c.Post(ctx, w.o.Client, to.URL, to.Secret)
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, Attempt)
+	defer cancel()
+	return w.o.Store.Bus().Call(ctx, api.Wakeups+strings.TrimPrefix(to.Subject, api.Inboxes), c.Header(to.Secret), c.Body)
+}
+
+// Forget removes all that a principal has set: whoever is registered under its URI later is not told
+// of by it.
+func (w *Wakeups) Forget(ctx context.Context, a performatives.Agent) error {
+	var all []string
+	w.mu.Lock()
+	for at, r := range w.rows {
+		if r.Agent == a {
+			all = append(all, at)
+		}
+	}
+	w.mu.Unlock()
+	for _, at := range all {
+		if err := w.unset(ctx, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,10 +1,12 @@
 package wakeups_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -22,7 +24,7 @@ const cron, seller, other = testkit.Cron, testkit.Seller, testkit.Other
 type call struct {
 	api.WakeupCall
 	id, signature string
-	at            string
+	at, bearer    string
 	body          []byte
 }
 
@@ -31,7 +33,7 @@ func receiver(t *testing.T) (url string, calls <-chan call, answer chan<- int) {
 	t.Helper()
 	got, with := make(chan call, 100), make(chan int, 100)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := call{id: r.Header.Get("Webhook-Id"), at: r.Header.Get("Webhook-Timestamp"), signature: r.Header.Get("Webhook-Signature")}
+		c := call{id: r.Header.Get("Webhook-Id"), at: r.Header.Get("Webhook-Timestamp"), signature: r.Header.Get("Webhook-Signature"), bearer: r.Header.Get("Authorization")}
 		c.body, _ = io.ReadAll(r.Body)
 		json.Unmarshal(c.body, &c.WakeupCall) //nolint:errcheck // the test reads it
 		got <- c
@@ -89,7 +91,7 @@ func TestWakeup(t *testing.T) {
 	id := w.opens()
 	var set api.Wakeup
 	w.sets(cron, id, fmt.Sprintf(`{"url":%q}`, url)).Is(http.StatusOK, &set)
-	secret, err := webhook.Secret(set.Token)
+	secret, err := webhook.Secret(set.Secret)
 	testkit.Must(t, err)
 	w.says(id, seller, "ACCEPT", `{"referenceId":"invitation"}`)
 	hash := w.head(id)
@@ -117,7 +119,7 @@ func TestWakeupForTurns(t *testing.T) {
 	w := world{testkit.NewHosted(t, testkit.Options{PrivateWebhooks: true})}
 	url, calls, answer := receiver(t)
 	id := w.opens()
-	w.sets(cron, id, fmt.Sprintf(`{"url":%q,"turns":true,"token":%q}`, url, webhook.Text(make([]byte, 24)))).Is(http.StatusOK, nil)
+	w.sets(cron, id, fmt.Sprintf(`{"url":%q,"turns":true,"secret":%q}`, url, webhook.Text(make([]byte, 24)))).Is(http.StatusOK, nil)
 	w.says(id, seller, "ACCEPT", `{"referenceId":"invitation"}`) // cron has no turn
 	w.says(id, seller, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
 	if got := w.next(calls); got.Since != 2 {
@@ -165,7 +167,8 @@ func TestWakeupRefused(t *testing.T) {
 	t.Parallel()
 	w := world{testkit.NewHosted(t, testkit.Options{})}
 	id := w.opens()
-	for _, bad := range []string{`{"url":"http://127.0.0.1/"}`, `{"url":"ftp://acme.com"}`, `{"url":"https://acme.com","token":"x"}`} {
+	for _, bad := range []string{`{"url":"http://127.0.0.1/"}`, `{"url":"ftp://acme.com"}`, `{"url":"https://acme.com","secret":"x"}`,
+		`{"url":"https://acme.com","token":"two words"}`, `{"url":"https://acme.com","token":"whsec_x"}`, `{"url":"https://acme.com/` + strings.Repeat("x", 2048) + `"}`} {
 		w.sets(cron, id, bad).Refused(http.StatusBadRequest, session.MalformedEnvelope)
 	}
 	w.sets(other, id, `{"url":"https://acme.com"}`).Refused(http.StatusNotFound, session.UnknownSession)
@@ -181,4 +184,74 @@ func TestWakeupRefused(t *testing.T) {
 		}
 	}
 	t.Error("a principal has as many wakeups as it likes")
+}
+
+// A token goes with each call, for all sessions at once too (PUT /wakeup). It, the secret and the URL
+// are sealed in the store, and a row that was stored before rows were sealed is still called.
+func TestWakeupSealed(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{PrivateWebhooks: true})}
+	url, calls, answer := receiver(t)
+	const token, inURL = "a-token-of-the-receiver", "a-secret-in-a-url"
+	secret := webhook.Text([]byte("this is the secret that signs it"))
+	var set api.Wakeup
+	w.Send("PUT", "/v1/asp/wakeup", w.Tokens[cron], fmt.Sprintf(`{"url":"%s/%s","token":%q,"secret":%q}`, url, inURL, token, secret)).Is(http.StatusOK, &set)
+	if set.Secret != "" || set.Session != "" {
+		t.Errorf("the answer is %+v", set)
+	}
+	id := w.opens()
+	w.says(id, seller, "ACCEPT", `{"referenceId":"invitation"}`)
+	if got := w.next(calls); got.bearer != "Bearer "+token || got.id != string(w.head(id)) {
+		t.Errorf("the call %s has the token %q", got.id, got.bearer)
+	}
+	answer <- http.StatusOK
+
+	bucket, err := w.Server.Broker.Parts.Store.Bucket(w.Ctx, api.WakeupsBucket, "", 0)
+	testkit.Must(t, err)
+	rows, err := bucket.Records(w.Ctx, ">")
+	testkit.Must(t, err)
+	if len(rows) != 1 {
+		t.Fatalf("%d rows are stored", len(rows))
+	}
+	raw, err := webhook.Secret(secret)
+	testkit.Must(t, err)
+	for _, kept := range []string{token, inURL, string(raw), base64.StdEncoding.EncodeToString(raw)} {
+		if strings.Contains(string(rows[0].Data), kept) {
+			t.Errorf("%q is stored in the clear", kept)
+		}
+	}
+
+	w.Send("PUT", "/v1/asp/wakeup", w.Tokens[cron], `{}`).Is(http.StatusOK, nil)
+	_, err = bucket.Create(w.Ctx, "before", fmt.Appendf(nil, `{"agentId":%q,"url":%q,"secret":%q,"consumer":"wakeup-before"}`, cron, url, base64.StdEncoding.EncodeToString(raw)))
+	testkit.Must(t, err)
+	w.says(id, seller, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
+	got := w.next(calls)
+	if !(webhook.Call{ID: got.id, Body: got.body}).Signed(got.at, got.signature, raw) || got.bearer != "" {
+		t.Errorf("a row of before makes the call %+v", got)
+	}
+	answer <- http.StatusOK
+	// A row that is moved to another key does not open.
+	_, err = bucket.Create(w.Ctx, "moved", rows[0].Data)
+	testkit.Must(t, err)
+	w.says(id, seller, "WITHDRAW", `{"referenceId":"p"}`)
+	if got := w.next(calls); got.bearer != "" {
+		t.Errorf("a moved row makes the call %+v", got)
+	}
+	answer <- http.StatusOK
+}
+
+// A principal that is removed takes its wakeups along.
+func TestWakeupOfTheRemoved(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	w.Send("PUT", "/v1/asp/wakeup", w.Tokens[cron], `{"url":"https://acme.com"}`).Is(http.StatusOK, nil)
+	_, err := w.OperatorClient().RemoveAgent(w.Ctx, cron)
+	testkit.Must(t, err)
+	bucket, err := w.Server.Broker.Parts.Store.Bucket(w.Ctx, api.WakeupsBucket, "", 0)
+	testkit.Must(t, err)
+	rows, err := bucket.Records(w.Ctx, ">")
+	testkit.Must(t, err)
+	if len(rows) != 0 {
+		t.Errorf("%s is still stored", rows[0].Data)
+	}
 }

@@ -47,6 +47,7 @@ func routes() []route {
 		{at: api.SocketEndpoint, doc: "a WebSocket (subprotocol " + subprotocol + "): act, and hear entries as they are accepted", serve: (*call).socket, public: true, success: http.StatusSwitchingProtocols},
 		events(api.SessionEventsEndpoint, api.SessionMessages.Verb, "since_sequence", (*call).events),
 		events(api.InboxEventsEndpoint, api.InboxMessages.Verb, "cursor", (*call).inboxEvents),
+		{at: api.WakeupEndpoint, doc: api.WakeupSet.Doc, verb: api.WakeupSet.Verb, body: verbBody},
 	}
 	for _, v := range api.Verbs() {
 		if v.HTTP != "" {

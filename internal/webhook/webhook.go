@@ -34,6 +34,9 @@ func Secret(text string) ([]byte, error) {
 	return secret, nil
 }
 
+// IsSecret reports whether a text is meant as a secret.
+func IsSecret(text string) bool { return strings.HasPrefix(text, prefix) }
+
 // Text is a secret as Secret reads it.
 func Text(secret []byte) string { return prefix + base64.StdEncoding.EncodeToString(secret) }
 
@@ -42,21 +45,29 @@ type Call struct {
 	ID   string
 	At   time.Time // of the attempt
 	Body []byte    // JSON
+
+	Token string // that the receiver asks for; "": none
 }
 
-// Post makes a call, and returns the host that answered it. Its signature is the HMAC-SHA256 of id,
-// time and body with the secret, so that the receiver can check the sender and the age.
+// Header is what a receiver checks a call by. The signature is the HMAC-SHA256 of id, time and body
+// with the secret: it shows the sender and the age.
+func (c Call) Header(secret []byte) http.Header {
+	stamp := strconv.FormatInt(c.At.Unix(), 10)
+	return http.Header{"Webhook-Id": {c.ID}, "Webhook-Timestamp": {stamp}, "Webhook-Signature": {c.sign(stamp, secret)}}
+}
+
+// Post makes a call, and returns the host that answered it.
 func (c Call) Post(ctx context.Context, client *http.Client, url string, secret []byte) (host string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(c.Body))
 	if err != nil {
 		return "", err
 	}
-	stamp := strconv.FormatInt(c.At.Unix(), 10)
+	r.Header = c.Header(secret)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "parley")
-	r.Header.Set("Webhook-Id", c.ID)
-	r.Header.Set("Webhook-Timestamp", stamp)
-	r.Header.Set("Webhook-Signature", c.sign(stamp, secret))
+	if c.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	}
 	answer, err := client.Do(r)
 	if err != nil {
 		return "", err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/server/login"
 )
 
@@ -58,9 +59,17 @@ var (
 		{"$JS.API.CONSUMER.LIST.*", server.Singleton},
 		{"$JS.API.CONSUMER.NAMES.*", server.Singleton},
 	}
+	// A wakeup is a request of the broker to a subject that a principal may subscribe to. So ASP, and it
+	// alone, imports the reply inboxes of PRINCIPALS as a service, under a name that is not that of its own.
+	// The principal answers on a reply subject that the server makes.
+	wakeups = called{login.PrincipalsAccount, api.Inboxes + ">", api.Wakeups + ">"}
+
 	monitorStreams   = []string{"asp.event.>", "asp.escalation.>"}
 	principalStreams = []string{"asp.discovery.>"}
 )
+
+// called is a subject of an account that ASP imports as a service, under a local name.
+type called struct{ account, subject, local string }
 
 func subjects(services []service) []string {
 	var all []string
@@ -108,7 +117,11 @@ func newAccounts(authority *login.Authority, all []access) (accounts, error) {
 			return nil, err
 		}
 	}
-	return a, nil
+	asp, by := a[login.BrokerAccount], a[wakeups.account]
+	if err := by.AddServiceExport(wakeups.subject, []*server.Account{asp}); err != nil {
+		return nil, err
+	}
+	return a, asp.AddServiceImport(by, wakeups.local, wakeups.subject)
 }
 
 // open exports services and streams of ASP to an account, which imports them.

@@ -33,7 +33,7 @@ func Config(k Keys) (string, error) {
 	}
 	var out strings.Builder
 	err := config.Execute(&out, map[string]any{
-		"Keys": k, "Access": production, "Timeout": loginTimeout.Seconds(), "Subscriptions": maxSubscriptions,
+		"Keys": k, "Access": production, "Wakeups": wakeups, "Timeout": loginTimeout.Seconds(), "Subscriptions": maxSubscriptions,
 		"JetStream": jetStream(), "Submits": api.AllSubmits, "Routes": api.RouteMapping,
 		"SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
 		"Find": FindConnections, "Close": fmt.Sprintf(CloseConnection, "*"), "Inbox": SystemInbox + ".>",
@@ -63,6 +63,10 @@ var responses = map[server.ServiceRespType]string{server.Singleton: "Singleton",
 
 func (s service) Subject() string  { return s.subject }
 func (s service) Response() string { return responses[s.answers] }
+
+func (c called) Account() string { return c.account }
+func (c called) Subject() string { return c.subject }
+func (c called) Local() string   { return c.local }
 
 func (a access) Account() string     { return a.account }
 func (a access) Services() []service { return a.services }
@@ -102,6 +106,8 @@ accounts {
 {{- end}}
 {{- end}}
     ]
+    # Wakes principals by requests to their reply inboxes.
+    imports: [{ service: { account: {{.Wakeups.Account}}, subject: "{{.Wakeups.Subject}}" }, to: "{{.Wakeups.Local}}" }]
     # Routes acts to the partition owner of their session if there are several
     # brokers. It concerns the brokers only.
     mappings: { "{{.Submits}}": "{{.Routes}}" }
@@ -109,6 +115,9 @@ accounts {
 {{range .Access}}
   {{.Account}} {
     limits: { max_subscriptions: {{$.Subscriptions}} } # of each connection
+{{- if eq .Account $.Wakeups.Account}}
+    exports: [{ service: "{{$.Wakeups.Subject}}", accounts: [{{$.ASP}}] }]
+{{- end}}
     imports: [
 {{- range .Services}}
       { service: { account: {{$.ASP}}, subject: "{{.Subject}}" } }

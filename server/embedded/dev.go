@@ -28,7 +28,8 @@ func devUser(principals *server.Account) *server.User {
 		Username: devName,
 		Account:  principals,
 		Permissions: &server.Permissions{
-			Publish: &server.SubjectPermission{Allow: subjects(devServices)},
+			Publish:  &server.SubjectPermission{Allow: subjects(devServices)},
+			Response: &server.ResponsePermission{MaxMsgs: 1, Expires: login.Answering},
 		},
 	}
 }

@@ -62,6 +62,7 @@ func describe(name string) []string {
 		for _, may := range production {
 			lines = append(lines, may.lines("to "+may.account)...)
 		}
+		lines = append(lines, "It wakes principals by requests:", "  service "+wakeups.subject+" of "+wakeups.account+" as "+wakeups.local)
 		return append(lines, "If there are several brokers, it routes acts to the partition owner of", "their session:", "  mapping "+api.AllSubmits, "       to "+api.RouteMapping)
 	case login.CalloutAccount:
 		return []string{"The login service, to which external authorization sends all other logins."}

@@ -62,6 +62,14 @@ func accountJWT(authority *login.Authority, name, callout string, operator bool)
 		for _, may := range production {
 			claims.Exports.Add(may.exports()...)
 		}
+		token, err := authority.Activation(wakeups.account, name, wakeups.subject, jwt.Service)
+		if err != nil {
+			return "", err
+		}
+		claims.Imports.Add(&jwt.Import{
+			Name: wakeups.subject, Subject: jwt.Subject(wakeups.subject), Account: authority.Account(wakeups.account), Token: token,
+			LocalSubject: jwt.RenamingSubject(wakeups.local), Type: jwt.Service,
+		})
 		if !operator { // for external servers; the embedded server has one broker only
 			claims.AddMapping(api.AllSubmits, jwt.WeightedMapping{Subject: api.RouteMapping})
 		}
@@ -71,6 +79,9 @@ func accountJWT(authority *login.Authority, name, callout string, operator bool)
 		for _, may := range production {
 			claims.Authorization.AllowedAccounts.Add(authority.Account(may.account))
 		}
+	}
+	if name == wakeups.account {
+		claims.Exports.Add(&jwt.Export{Name: wakeups.subject, Subject: jwt.Subject(wakeups.subject), Type: jwt.Service, TokenReq: true})
 	}
 	for _, may := range production {
 		if may.account != name {
@@ -103,7 +114,7 @@ func (a access) exports() (all jwt.Exports) {
 
 func (a access) imports(authority *login.Authority) (all jwt.Imports, err error) {
 	add := func(subject string, kind jwt.ExportType) {
-		token, failed := authority.Activation(a.account, subject, kind)
+		token, failed := authority.Activation(login.BrokerAccount, a.account, subject, kind)
 		if failed != nil && err == nil {
 			err = fmt.Errorf("account %s: %w", a.account, failed)
 		}

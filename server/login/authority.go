@@ -97,12 +97,12 @@ func (a *Authority) SignAccount(claims *jwt.AccountClaims, operator bool) (strin
 	return text, nil
 }
 
-// Activation returns the JWT with which an account may import a subject from ASP.
-func (a *Authority) Activation(to, subject string, kind jwt.ExportType) (string, error) {
+// Activation returns the JWT with which one account may import a subject from another.
+func (a *Authority) Activation(from, to, subject string, kind jwt.ExportType) (string, error) {
 	claims := jwt.NewActivationClaims(a.public[to])
 	claims.Name = subject
 	claims.ImportSubject, claims.ImportType = jwt.Subject(subject), kind
-	claims.IssuerAccount = a.public[BrokerAccount]
+	claims.IssuerAccount = a.public[from]
 	text, err := claims.Encode(a.issuer)
 	if err != nil {
 		return "", fmt.Errorf("login: import of %s: %w", subject, err)

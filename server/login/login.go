@@ -18,6 +18,7 @@ package login
 import (
 	"fmt"
 	"regexp"
+	"time"
 
 	"github.com/nats-io/jwt/v2"
 
@@ -66,6 +67,9 @@ var group = regexp.MustCompile(`^[a-z0-9_=-]+~[A-Za-z0-9_-]+$`)
 // or more path segments.
 var token = regexp.MustCompile(`^@?[a-z0-9_=-]+(~[a-z0-9_=-]+)+$`)
 
+// Answering is how long a principal may answer a request that reaches it: the broker's, of a wakeup.
+const Answering = 10 * time.Second
+
 const maxToken = 200 // bytes, PROTOCOL.md §1
 
 // InboxPrefix is the prefix of the reply inboxes that the identity may subscribe to.
@@ -99,6 +103,7 @@ func Permissions(id Identity) (jwt.Permissions, error) {
 		}
 		may.Pub.Allow = jwt.StringList{"asp.agent." + id.Name + ".submit.*", "asp.agent." + id.Name + ".api.*.*"}
 		may.Sub.Allow = append(may.Sub.Allow, api.AllDiscovery)
+		may.Resp = &jwt.ResponsePermission{MaxMsgs: 1, Expires: Answering}
 		// No wildcards for stream and consumer: with them, "+NXT" would read the inboxes of
 		// others. So session consumers have a fixed set of names.
 		for _, consumer := range append([]string{id.Name}, api.SessionConsumers(id.Name)...) {

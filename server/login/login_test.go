@@ -36,6 +36,7 @@ func TestPermissions(t *testing.T) {
 		id                 login.Identity
 		account            string
 		publish, subscribe []string
+		answers            *jwt.ResponsePermission
 	}{
 		{
 			id:      login.Identity{Name: "@acme_com~al=69ce", Role: login.Principal},
@@ -48,6 +49,7 @@ func TestPermissions(t *testing.T) {
 				"$JS.ACK.ASP_INBOX.@acme_com~al=69ce.>",
 			),
 			subscribe: []string{"_INBOX.@acme_com~al=69ce.>", "asp.discovery.>"},
+			answers:   &jwt.ResponsePermission{MaxMsgs: 1, Expires: 10 * time.Second},
 		},
 		{
 			id:        login.Identity{Name: "operator", Role: login.Operator},
@@ -60,7 +62,7 @@ func TestPermissions(t *testing.T) {
 		if err != nil {
 			t.Errorf("%v: %v", c.id, err)
 		}
-		want := jwt.Permissions{Pub: jwt.Permission{Allow: c.publish}, Sub: jwt.Permission{Allow: c.subscribe}}
+		want := jwt.Permissions{Pub: jwt.Permission{Allow: c.publish}, Sub: jwt.Permission{Allow: c.subscribe}, Resp: c.answers}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%v: %s", c.id, diff)
 		}

@@ -39,25 +39,88 @@ func program(t *testing.T, name string) (path string) {
 	return path
 }
 
-// start runs a program of a principal; end waits for it and returns what it printed.
-func start(t *testing.T, ctx context.Context, p *testkit.Principal, url string, command ...string) (end func() string) {
+// A worker is a program of a principal that runs.
+type worker struct {
+	*testing.T
+	cmd         *exec.Cmd
+	out, faults bytes.Buffer
+	ended       chan error
+}
+
+// start runs a program of a principal until it ends, or the test does.
+func start(t *testing.T, p *testkit.Principal, url string, command ...string) *worker {
 	t.Helper()
 	seed, err := p.Key.Seed()
 	testkit.Must(t, err)
 	login, err := testkit.LoginOf(t, p.Key).Seed()
 	testkit.Must(t, err)
-	var out, faults bytes.Buffer
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Env = append(os.Environ(), "AGENT="+string(p.Agent), "PEER="+string(seller), "SEED="+string(seed), "LOGIN="+string(login), "NATS="+url)
-	cmd.Stdout, cmd.Stderr = &out, &faults
-	testkit.Must(t, cmd.Start())
-	return func() string {
-		t.Helper()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%s: %v\n%s", filepath.Base(command[len(command)-1]), err, faults.String())
+	w := &worker{T: t, cmd: exec.Command(command[0], command[1:]...), ended: make(chan error, 1)}
+	w.cmd.Env = append(os.Environ(), "AGENT="+string(p.Agent), "PEER="+string(seller), "SEED="+string(seed), "LOGIN="+string(login), "NATS="+url)
+	w.cmd.Stdout, w.cmd.Stderr = &w.out, &w.faults
+	testkit.Must(t, w.cmd.Start())
+	go func() { w.ended <- w.cmd.Wait() }()
+	t.Cleanup(func() { w.cmd.Process.Kill() }) //nolint:errcheck // it may have ended
+	return w
+}
+
+// says waits until a worker has ended, and is what it printed.
+func (w *worker) says(ctx context.Context) string {
+	w.Helper()
+	select {
+	case err := <-w.ended:
+		if err != nil {
+			w.Fatalf("%s: %v\n%s", w.cmd.Args, err, w.faults.String())
 		}
-		return out.String()
+	case <-ctx.Done():
+		w.Fatalf("%s does not end\n%s", w.cmd.Args, w.faults.String())
 	}
+	return w.out.String()
+}
+
+// stop ends a worker, which must not have ended by itself.
+func (w *worker) stop() {
+	w.Helper()
+	select {
+	case err := <-w.ended:
+		w.Errorf("%s died: %v\n%s%s", w.cmd.Args, err, w.out.String(), w.faults.String())
+	default:
+		testkit.Must(w, w.cmd.Process.Kill())
+		<-w.ended
+	}
+}
+
+// sells starts a seller, and buys a buyer.
+func sells(t *testing.T, w *testkit.World, url string) *worker {
+	t.Helper()
+	return start(t, w.Principal(seller), url, "node", program(t, "seller.mjs"))
+}
+
+func buys(t *testing.T, w *testkit.World) *worker {
+	t.Helper()
+	return start(t, w.Principal(buyer), w.URL, filepath.Join(*installed, "python", "bin", "python"), program(t, "buyer.py"))
+}
+
+// agreed asserts that a buyer has agreed on 7, in a transcript that verifies and has this length.
+func agreed(ctx context.Context, t *testing.T, w *testkit.World, said string, length int) performatives.SessionID {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(said), "\n")
+	id, deal, _ := strings.Cut(lines[len(lines)-1], " ")
+	var terms struct{ PricePerImage int }
+	if err := json.Unmarshal([]byte(deal), &terms); err != nil || terms.PricePerImage != 7 {
+		t.Fatalf("the buyer says %q", said)
+	}
+	entries, err := w.Client(buyer).Transcript(ctx, performatives.SessionID(id))
+	testkit.Must(t, err)
+	verifier := transcript.NewVerifier(w.Server.Broker.Command.Key(), transcript.Expect{Session: performatives.SessionID(id), Length: length})
+	for _, e := range entries {
+		for _, fault := range verifier.Add(e.Bytes) {
+			t.Error(fault)
+		}
+	}
+	for _, fault := range verifier.End() {
+		t.Error(fault)
+	}
+	return performatives.SessionID(id)
 }
 
 // TestDeal has the Python buyer and the JavaScript seller of examples/agents agree, and verifies
@@ -72,27 +135,9 @@ func TestDeal(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
 			defer cancel()
 			w := testkit.NewWorld(t, testkit.Options{Websocket: "127.0.0.1:-1"})
-			sells := start(t, ctx, w.Principal(seller), url(w), "node", program(t, "seller.mjs"))
-			buys := start(t, ctx, w.Principal(buyer), w.URL, filepath.Join(*installed, "python", "bin", "python"), program(t, "buyer.py"))
-			said := buys()
-			sells()
-			id, agreed, _ := strings.Cut(strings.TrimSpace(said), " ")
-			var terms struct{ PricePerImage int }
-			if err := json.Unmarshal([]byte(agreed), &terms); err != nil || terms.PricePerImage != 7 {
-				t.Fatalf("the buyer says %q", said)
-			}
-			c := w.Client(buyer)
-			entries, err := c.Transcript(ctx, performatives.SessionID(id))
-			testkit.Must(t, err)
-			verifier := transcript.NewVerifier(w.Server.Broker.Command.Key(), transcript.Expect{Session: performatives.SessionID(id), Length: 6})
-			for _, e := range entries {
-				for _, fault := range verifier.Add(e.Bytes) {
-					t.Error(fault)
-				}
-			}
-			for _, fault := range verifier.End() {
-				t.Error(fault)
-			}
+			sold := sells(t, w, url(w))
+			agreed(ctx, t, w, buys(t, w).says(ctx), 6)
+			sold.stop()
 		})
 	}
 }
