@@ -91,6 +91,7 @@ func New(o Options) *Inbox {
 		"GET /part/checks":      part(i, "checks", i.checks),
 		"GET /part/checks/{id}": part(i, "check", i.check),
 		"GET /part/items/{id}":  part(i, "item", i.item),
+		"GET /amount":           i.understand,
 		"GET /decided.csv":      i.export,
 		"GET /events":           i.follow,
 
@@ -131,7 +132,7 @@ func (i *Inbox) openPages() *template.Template {
 	pages := template.New("")
 	return template.Must(pages.Funcs(template.FuncMap{
 		"asset": i.assets.at, "called": i.called, "path": pathOf, "org": organisation, "letters": letters, "lacks": lacks,
-		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason, "deadline": deadline, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
+		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "plainly": plainly, "reason": render.Reason, "deadline": deadline, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
 		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "consents": render.Consents, "next": func(n int) int { return n + 1 },
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },

@@ -2,6 +2,7 @@
 
 import { $, item, main, say, toDoor, told } from './dom.js';
 import * as act from './act.js';
+import * as amounts from './amounts.js';
 import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
 import * as keys from './keys.js';
@@ -21,6 +22,7 @@ export function openForm(name) {
   show(form, '', '');
   if (form.elements.openAuthority) form.elements.openAuthority.checked = opens();
   bounds.free(form);
+  amounts.opened(form);
   dialog.showModal();
   ($('textarea', dialog) ?? $('select, button', dialog)).focus();
 }
@@ -51,20 +53,25 @@ async function made(of, decision, comment, authority, sealed) {
   return [await act.made(of.session, 'INFORM', { type: 'resolution', data }), parts];
 }
 
+// unfold shows a field.
+function unfold(field) {
+  for (let e = field.closest('details'); e; e = e.parentElement.closest('details')) e.open = true;
+}
+
 export async function sign(form) {
   const submit = $('button[type=submit]', form);
   if (!submit || submit.disabled || form.dataset.stale) return; // nothing to sign, a double click, or what is decided has changed
   show(form, '', undefined);
   const wrong = $('input:invalid, textarea:invalid', form);
   if (wrong) {
-    for (let e = wrong.closest('details'); e; e = e.parentElement.closest('details')) e.open = true;
+    unfold(wrong);
     form.reportValidity();
     return;
   }
   submit.disabled = true;
   const shown = item();
   try {
-    const { authority, warnings } = bounds.authority(form);
+    const { authority, warnings } = await bounds.authority(form);
     if (warnings.length && form.dataset.warned !== warnings.join()) {
       form.dataset.warned = warnings.join();
       show(form, undefined, warnings.join(' ') + ' Sign again to confirm.');
@@ -98,7 +105,7 @@ async function failed(form, error) {
   if (error.status) pending = undefined; // answered: a retry is a new act
   if (error.status === 409 && (await fresh(form))) return;
   show(form, forPeople(error), undefined);
-  error.field?.focus();
+  if (error.field) { unfold(error.field); error.field.focus(); }
   if (error.status === 409) look(form);
 }
 

@@ -1,6 +1,7 @@
 // The page: wires live updates, the mouse and the keyboard.
 
 import * as clock from './clock.js';
+import * as amounts from './amounts.js';
 import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
 import * as filters from './filters.js';
@@ -87,7 +88,7 @@ function clicked(event) {
 
 function submitted(event) {
   const form = event.target;
-  if (form.id === 'find') return; // agents.js has it
+  if (!panes && form.method === 'get') return; // the browser goes there, or agents.js has it
   event.preventDefault();
   if (form.role === 'search') search(form.elements.search, 0);
   else if (form.dataset.do === 'narrow') narrow(form);
@@ -107,6 +108,7 @@ function written({ target }) {
   if (target.id === 'search') return search(target, 250);
   if (!target.form) return;
   bounds.choose(target);
+  amounts.typed(target);
   if ('reason' in target.dataset && target.value) target.form.elements.comment.value = target.value;
   if (target.name === 'extent') bounds.extent(target.form);
   bounds.free(target.form);

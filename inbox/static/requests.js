@@ -27,8 +27,10 @@ async function request(path, options = {}) {
   }
 }
 
-async function once(path, body) {
-  const answer = await request(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+const once = (path, body) => reply(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+
+async function reply(path, options) {
+  const answer = await request(path, options);
   let data = {};
   try { data = await answer.json(); } catch { /* not from the inbox, such as a proxy's error page */ }
   if (!answer.ok) throw new Refusal(answer.status, data.error || {});
@@ -64,6 +66,9 @@ async function withLogin(call) {
 }
 
 export const post = (path, body) => withLogin(() => once(path, body));
+
+// get fetches an answer as JSON.
+export const get = (path) => withLogin(() => reply(path));
 
 // part fetches a part of a page as HTML.
 export const part = (path) => withLogin(async () => {
