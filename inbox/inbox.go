@@ -88,6 +88,7 @@ func New(o Options) *Inbox {
 		"GET /checks/{id}":      whole(i, "checks", "checkpane", i.check, func(c *check) string { return oneLine(c.Scope) }),
 		"GET /part/agents":      part(i, "agentlist", i.agents),
 		"GET /part/queue":       part(i, "queue", i.queueBeside),
+		"GET /part/several":     part(i, "several", i.several),
 		"GET /part/checks":      part(i, "checks", i.checks),
 		"GET /part/checks/{id}": part(i, "check", i.check),
 		"GET /part/items/{id}":  part(i, "item", i.item),

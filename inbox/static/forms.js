@@ -44,8 +44,8 @@ function seals(form) {
   return [!form.elements.openAuthority?.checked && 'authority', (guides || form.elements.sealComment?.checked) && 'comment'].filter(Boolean);
 }
 
-// made builds and signs a decision on the item that was shown: the envelope, and what opens it.
-async function made(of, decision, comment, authority, sealed) {
+// ruling builds and signs a decision on an item as it was shown: the envelope, and what opens it.
+export async function ruling(of, decision, comment, authority, sealed) {
   const data = { escalationId: of.id, decision, revision: Number(of.revision), shown: of.shown || undefined };
   if (comment) data.comment = comment;
   if (authority) data.authority = authority;
@@ -81,7 +81,7 @@ export async function sign(form) {
     const sealed = seals(form);
     const said = JSON.stringify([authority, comment, shown.dataset.shown, sealed]);
     if (pending?.form !== form || pending.said !== said) {
-      pending = { form, said, made: await made(shown.dataset, form.dataset.decision, comment, authority, sealed) };
+      pending = { form, said, made: await ruling(shown.dataset, form.dataset.decision, comment, authority, sealed) };
     }
     const accepted = await act.send(...pending.made);
     pending = undefined;

@@ -6,12 +6,14 @@ import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
 import * as filters from './filters.js';
 import * as requests from './requests.js';
-import { $, all, body, item, main, panes, queue, toDoor, told } from './dom.js';
+import { $, all, body, item, main, panes, queue, rows, toDoor, told } from './dom.js';
 import { door } from './door.js';
 import { ready } from './dialogs.js';
 import { call, note, openForm, sign } from './forms.js';
 import { watch } from './idle.js';
 import { follow } from './live.js';
+import * as picks from './picks.js';
+import * as several from './several.js';
 import * as notices from './notices.js';
 import { asks, current, moved, open, refreshQueue, search, shut, step } from './panes.js';
 
@@ -58,6 +60,9 @@ const actions = {
   },
   verify,
   'save-filter': () => $('#save-filter').showModal(),
+  'pass-several': () => several.ask('pass'),
+  'deny-several': () => several.ask('deny'),
+  'pick-none': () => { picks.clear(); (rows()[0] ?? queue).focus(); },
   'forget-filter': () => filters.forget(current()),
   claim: () => call('claim', {}),
   'take-over': () => call('claim', { takeOver: true }, 'You have taken over the claim. Your colleague sees that.'),
@@ -93,6 +98,7 @@ function submitted(event) {
   if (form.role === 'search') search(form.elements.search, 0);
   else if (form.dataset.do === 'narrow') narrow(form);
   else if (form.dataset.do === 'keep-filter') filters.keep(form, current());
+  else if (form.dataset.do === 'several') several.send(form);
   else if (form.dataset.decision) sign(form);
   else if (form.dataset.do) note(form);
 }
@@ -117,9 +123,10 @@ function written({ target }) {
 
 const shortcuts = {
   j: () => step(1), k: () => step(-1),
-  a: () => openForm('approve'), m: () => openForm('modify'), d: () => openForm('deny'), g: () => openForm('guidance'),
+  a: () => openForm('approve'), m: () => openForm('modify'), d: () => (item() ? openForm('deny') : several.ask('deny')), g: () => openForm('guidance'),
   c: () => $('#comment')?.focus(),
   x: () => $('[data-do=claim], [data-do=release], [data-do=take-over]', main)?.click(),
+  s: () => picks.toggle(), h: () => several.ask('pass'),
   u: () => item() && shut(),
   '/': () => $('#search')?.focus(),
   '?': () => $('#help').showModal(),
@@ -156,6 +163,7 @@ if (body.dataset.page === 'login') {
   document.addEventListener('keydown', pressed);
   document.addEventListener('submit', submitted);
   document.addEventListener('input', written);
+  document.addEventListener('change', ({ target }) => { if (target.dataset.pick) picks.pick(target.dataset.pick, target.checked); });
   if (item()) ready();
   const sign = $('#live');
   let losing;
