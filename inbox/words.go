@@ -2,6 +2,8 @@ package inbox
 
 import (
 	"fmt"
+	"html/template"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,6 +139,18 @@ func age(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
+}
+
+var amounts = regexp.MustCompile(`\b([A-Z]{3}) (−?[0-9])`)
+
+// together keeps the currency, and so the minus, of each amount of a text on the line of its number.
+func together(text string) template.HTML {
+	return template.HTML(amounts.ReplaceAllString(template.HTMLEscapeString(text), "$1&nbsp;$2")) //nolint:gosec // it is escaped
+}
+
+// figures is a text of package amount, whose spaces that do not break stay what they are.
+func figures(text string) template.HTML {
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), "\u00a0", "&nbsp;")) //nolint:gosec // it is escaped
 }
 
 // sentence capitalizes a message of the broker, unless it begins with a URI.

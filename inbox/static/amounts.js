@@ -83,9 +83,9 @@ export class Fault extends Error {
   }
 }
 
-// settle returns what a field says: {value, currency, doubts}, or throws a Fault. The value is a number of at
+// exactly returns what a field says: {value, currency, doubts}, or throws a Fault. The value is a number of at
 // most 15 digits, which JSON keeps exactly.
-export async function settle(field) {
+export async function exactly(field) {
   const { value, currency: code, missing, fault, doubts = [] } = await read(field);
   if (fault) throw new Fault((missing === 'currency' && currency(field)) || field, fault);
   return { value: Number(value), currency: code, doubts };

@@ -2,14 +2,14 @@
 // more than was asked for.
 
 import { $, all } from './dom.js';
-import { Fault, settle } from './amounts.js';
+import { Fault, exactly } from './amounts.js';
 import { now, read } from './clock.js';
 
 const most = 64; // bounds in one authority
 
 // amount is the single bound of an approval.
 async function amount(form, warnings) {
-  const { value, currency, doubts } = await settle(form.elements.maxAmount);
+  const { value, currency, doubts } = await exactly(form.elements.maxAmount);
   warnings.push(...doubts);
   return { maxAmount: value, currency, termPath: form.elements.termPath.value || undefined };
 }
@@ -23,7 +23,7 @@ async function term(row, warnings) {
   const field = $('[data-value]', row);
   const bound = { termPath: JSON.parse(at) };
   if (type === 'number') {
-    const { value, currency, doubts } = await settle(field);
+    const { value, currency, doubts } = await exactly(field);
     warnings.push(...doubts);
     return { bound: { ...bound, [rule]: value, currency }, same: value === Number(was) };
   }

@@ -1,9 +1,10 @@
 // The pages of checks: what an agent delegates to the human, and the forms that answer.
 
 import * as act from './act.js';
-import { settle } from './amounts.js';
+import { exactly } from './amounts.js';
 import * as clock from './clock.js';
 import * as keys from './keys.js';
+import * as menu from './menu.js';
 import * as requests from './requests.js';
 import { $, all, main, parsed, put, say, toDoor, told } from './dom.js';
 
@@ -24,9 +25,9 @@ async function terms(form) {
   const read = async (f) => {
     if (f.dataset.type === 'json') return JSON.parse(f.value);
     if (f.dataset.type !== 'number') return f.value;
-    const settled = await settle(f);
-    doubts.push(...settled.doubts);
-    return settled.value;
+    const now = await exactly(f);
+    doubts.push(...now.doubts);
+    return now.value;
   };
   const walk = async (object, path) => {
     for (const [name, value] of Object.entries(object)) {
@@ -90,6 +91,7 @@ async function sign(form) {
     tell.postMessage(check().dataset.session);
     if (kind === 'decline') return void location.assign(new URL('checks', requests.root));
     say(said[kind]);
+    menu.refresh();
     await refresh();
     main.focus({ preventScroll: true });
   } catch (error) {
@@ -176,7 +178,7 @@ function warn(form, html) {
 const concerns = (sessions) => !check() || sessions.includes(check().dataset.session);
 
 document.addEventListener('changed', ({ detail }) => { if (detail.reset || concerns(detail.sessions)) refresh(); });
-tell.onmessage = ({ data }) => { if (concerns([data])) refresh(); };
+tell.onmessage = ({ data }) => { menu.refresh(); if (concerns([data])) refresh(); };
 document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); }); // a time may have passed
 main.addEventListener('close', () => { if (stale) refresh(); }, true);
 

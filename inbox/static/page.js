@@ -4,6 +4,7 @@ import * as clock from './clock.js';
 import * as amounts from './amounts.js';
 import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
+import * as finder from './finder.js';
 import * as filters from './filters.js';
 import * as requests from './requests.js';
 import { $, all, body, item, main, panes, queue, rows, toDoor, told } from './dom.js';
@@ -12,6 +13,7 @@ import { ready } from './dialogs.js';
 import { call, note, openForm, sign } from './forms.js';
 import { watch } from './idle.js';
 import { follow } from './live.js';
+import './menu.js';
 import * as picks from './picks.js';
 import * as several from './several.js';
 import * as notices from './notices.js';
@@ -48,6 +50,7 @@ async function verify(button) {
 }
 
 const actions = {
+  find: () => finder.show(),
   help: () => $('#help').showModal(),
   close: (button) => button.closest('dialog').close(),
   leave: async () => { drafts.dropAll(); await requests.leave(); location.assign(new URL('login?out', requests.root)); },
@@ -133,6 +136,10 @@ const shortcuts = {
 };
 
 function pressed(event) {
+  if (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
+    event.preventDefault();
+    return finder.show();
+  }
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
     const form = event.target.closest('form');
     if (form) { event.preventDefault(); form.requestSubmit(); }
@@ -165,6 +172,7 @@ if (body.dataset.page === 'login') {
   document.addEventListener('input', written);
   document.addEventListener('change', ({ target }) => { if (target.dataset.pick) picks.pick(target.dataset.pick, target.checked); });
   if (item()) ready();
+  finder.start((name) => actions[name]());
   const sign = $('#live');
   let losing;
   follow(changed, (live, refused) => {

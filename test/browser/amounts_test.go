@@ -125,6 +125,7 @@ func TestAmountOfDeals(t *testing.T) {
 		b.holds(`document.querySelector("#least-read .read") !== null`)
 		b.do(chromedp.KeyEvent(kb.Enter))
 		b.holds(`location.search.includes("amount=")`)
+		b.holds(`!document.body.innerText.includes("\\u00a0")`)
 		b.holds(fmt.Sprintf(`document.querySelectorAll(".list tbody tr").length === %d`, want))
 	}
 	b.opens("sessions?amount=1,900")
