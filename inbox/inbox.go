@@ -135,7 +135,7 @@ func (i *Inbox) openPages() *template.Template {
 	pages := template.New("")
 	return template.Must(pages.Funcs(template.FuncMap{
 		"asset": i.assets.at, "called": i.called, "path": pathOf, "org": organisation, "letters": letters, "lacks": lacks,
-		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": func(n float64, code string) template.HTML { return together(render.Money(n, code)) }, "together": together, "figures": figures, "plainly": plainly, "reason": render.Reason, "deadline": deadline, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
+		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": func(n float64, code string) template.HTML { return together(render.Money(n, code)) }, "together": together, "figures": figures, "plainly": plainly, "reason": render.Reason, "deadline": deadline, "ending": render.Ending, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
 		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "consents": render.Consents, "next": func(n int) int { return n + 1 },
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },

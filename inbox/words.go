@@ -153,13 +153,17 @@ func figures(text string) template.HTML {
 	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), "\u00a0", "&nbsp;")) //nolint:gosec // it is escaped
 }
 
-// sentence capitalizes a message of the broker, unless it begins with a URI.
+var principals = regexp.MustCompile(`\b(?:agent|human)://([a-z0-9.-]+)/([^\s,;:"”)]*[^\s,;:."”)])`)
+
+// sentence capitalizes a message of the broker, and names principals as people do. static/requests.js does so
+// in the same way.
 func sentence(s string) string {
+	named := principals.ReplaceAllString(s, "$2 of $1")
 	if first, _, _ := strings.Cut(s, " "); s == "" || strings.Contains(first, "://") {
-		return s
+		return named
 	}
-	r, size := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(r)) + s[size:]
+	r, size := utf8.DecodeRuneInString(named)
+	return string(unicode.ToUpper(r)) + named[size:]
 }
 
 func plural(n int, one, many string) string {

@@ -5,8 +5,9 @@ import * as keys from './keys.js';
 
 export const root = new URL('../../', import.meta.url);
 
-// sentence capitalizes a message of the broker.
-const sentence = (s) => (/^\S*:\/\//.test(s) ? s : s.charAt(0).toUpperCase() + s.slice(1));
+// sentence capitalizes a message of the broker, and names principals as people do.
+const named = (s) => s.replace(/\b(?:agent|human):\/\/([a-z0-9.-]+)\/([^\s,;:"”)]*[^\s,;:."”)])/g, '$2 of $1');
+const sentence = (s) => (/^\S*:\/\//.test(s) ? named(s) : s.charAt(0).toUpperCase() + named(s).slice(1));
 
 // A Refusal is an error reply.
 export class Refusal extends Error {

@@ -140,8 +140,9 @@ func TestAmountOfDeals(t *testing.T) {
 func TestAmountOfCounter(t *testing.T) {
 	w := newWorld(t, testkit.Options{})
 	buyer, _ := w.delegates(alice, client.Full) // prop_041 keeps data for 90 days
-	b := w.enters(alice, "checks/"+string(buyer.ID()))
+	b := w.enters(alice, "")
 	b.speaks("en")
+	b.opens("checks/" + string(buyer.ID()))
 	b.clicks("[data-form=join]")
 	b.clicks("#join button[type=submit]")
 	b.clicks("[data-form=counter]")

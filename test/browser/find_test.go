@@ -9,13 +9,17 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
 // TestFinder finds by Ctrl-K whatever the human may see, by keyboard alone, also what is nearly written so,
 // and nothing of others.
 func TestFinder(t *testing.T) {
-	w := newWorld(t, testkit.Options{})
+	w := newWorld(t, testkit.Options{Rules: &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
+		"acme.example": {Roles: map[string][]string{escalation.RoleOwner: {string(alice)}}},
+	}}})
 	w.registersCarol()
 	buyer, _, id := w.asks("Enterprise plan", "high", plan)
 	agreed, seller := w.opens("Crossing of the Skagerrak")
