@@ -39,7 +39,7 @@ func TestDealPage(t *testing.T) {
 
 	page := v.sends("GET", at, "").body
 	for _, want := range []string{
-		`Negotiating</span>`, `<div class="sum">USD 1,100</div><div class="where">on the table</div>`, ">On the table <",
+		`Negotiating</span>`, `<div class="sum">USD&nbsp;1,100</div><div class="where">on the table</div>`, ">On the table <",
 		`<span class="sr">was </span><bdi dir="auto">1,000</bdi>`, "&#43;100 (&#43;10 %)", "The offer of ",
 		`<title id="term-0-title">Price</title><desc id="term-0-desc">1,500, then 1,000, then 1,100; people allow at most USD 1,200</desc>`,
 		`<text class="bound"`, "&lt;script&gt;seats&lt;/script&gt;", "The session ends",

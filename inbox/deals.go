@@ -13,7 +13,10 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/inbox/amount"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // dealsPageSize is the number of deals on a page.
@@ -34,7 +37,8 @@ type deals struct {
 type dealFilters struct {
 	api.ListSessions
 	From, To string
-	Most     string // the least amount, as it was typed
+	Most     string        // the least amount, as it was typed
+	Least    amount.Answer // how that is understood
 	Sort     string
 }
 
@@ -62,7 +66,8 @@ type dealRow struct {
 // dealStates are what a reader can filter by.
 var dealStates = []string{api.OpenSessions, api.EndedSessions, "ESCALATED", "CONVERSING", "AGREEING", "EXECUTING", "CLOSED", "FAILED"}
 
-func askedDeals(q url.Values) dealFilters {
+func askedDeals(r *http.Request) dealFilters {
+	q := r.URL.Query()
 	f := dealFilters{
 		ListSessions: api.ListSessions{
 			State: q.Get("state"), With: strings.TrimSpace(q.Get("with")), Search: q.Get("search"), Limit: dealsPageSize, Cursor: q.Get("cursor"),
@@ -75,7 +80,36 @@ func askedDeals(q url.Values) dealFilters {
 	if f.To != "" {
 		f.Until = dayIn(f.To, time.UTC, 1)
 	}
+	if f.Most != "" {
+		f.Least = locale(r).Read(amount.Asked{Typed: f.Most})
+	}
 	return f
+}
+
+// Readings are links to what an amount that can be read in several ways may mean.
+func (f *dealFilters) Readings() (all []tab) {
+	for _, c := range f.Least.Choices {
+		q := f.query()
+		plain := string(c.Value)
+		if _, part, has := strings.Cut(plain, "."); has && len(part) == 3 {
+			plain += "0" // so that it is no group of three digits
+		}
+		q.Set("amount", strings.TrimSpace(plain+" "+c.Currency))
+		all = append(all, tab{Name: c.Shown, Link: link("sessions", q.Encode())})
+	}
+	return all
+}
+
+// misses reports whether a deal is below the amount that is asked for.
+func (f *dealFilters) misses(a *escalation.Amount) bool {
+	if f.Least.Value == "" {
+		return false // none is asked for, or it is not understood
+	}
+	if a == nil || f.Least.Currency != "" && !strings.EqualFold(a.Currency, f.Least.Currency) {
+		return true
+	}
+	worth, ok := amount.Parse(plainly(a.Value))
+	return !ok || worth.Compare(f.Least.Value) < 0
 }
 
 // query is the filters as a URL query, without a cursor.
@@ -91,7 +125,7 @@ func (f *dealFilters) query() url.Values {
 
 // deals reads a page of deals. A sort other than the newest first is of the page.
 func (i *Inbox) deals(r *http.Request, who *person) (*deals, error) {
-	f := askedDeals(r.URL.Query())
+	f := askedDeals(r)
 	page, err := ask(r.Context(), i, who.Agent, api.SessionList, f.ListSessions)
 	if err != nil {
 		return nil, err
@@ -110,14 +144,11 @@ func (i *Inbox) deals(r *http.Request, who *person) (*deals, error) {
 
 // rows words deals, leaves out those below the amount that is asked for, and sorts them.
 func (i *Inbox) rows(all []api.SessionSummary, f *dealFilters) []dealRow {
-	least, err := strconv.ParseFloat(strings.ReplaceAll(f.Most, ",", ""), 64)
 	rows := make([]dealRow, 0, len(all))
 	for _, s := range all {
-		row := i.dealRow(s)
-		if err == nil && (s.Amount == nil || row.value < least) {
-			continue
+		if !f.misses(s.Amount) {
+			rows = append(rows, i.dealRow(s))
 		}
-		rows = append(rows, row)
 	}
 	switch f.Sort {
 	case byAmount:
@@ -159,7 +190,11 @@ func (i *Inbox) dealRow(s api.SessionSummary) dealRow {
 
 // exportDeals sends the deals that the filters show as CSV (RFC 4180).
 func (i *Inbox) exportDeals(w http.ResponseWriter, r *http.Request, who *person) {
-	f := askedDeals(r.URL.Query())
+	f := askedDeals(r)
+	if f.Least.Fault != "" {
+		i.trouble(w, r, who, session.Refuse(session.SchemaInvalid, "the least amount is not clear. %s", f.Least.Fault))
+		return
+	}
 	f.Limit, f.Cursor = api.MaxPage, ""
 	var out bytes.Buffer
 	rows := csv.NewWriter(&out)
@@ -187,7 +222,7 @@ func (i *Inbox) exportDeals(w http.ResponseWriter, r *http.Request, who *person)
 func exportedDeal(s dealRow) []string {
 	var amount, currency, waits, since string
 	if s.SessionSummary.Amount != nil {
-		amount, currency = strconv.FormatFloat(s.value, 'f', -1, 64), s.SessionSummary.Amount.Currency
+		amount, currency = plainly(s.value), s.SessionSummary.Amount.Currency
 	}
 	if s.Waiting != nil {
 		waits, since = strings.Join(uris(s.Waiting.For), " "), s.Waiting.Since

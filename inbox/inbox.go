@@ -88,9 +88,13 @@ func New(o Options) *Inbox {
 		"GET /checks/{id}":      whole(i, "checks", "checkpane", i.check, func(c *check) string { return oneLine(c.Scope) }),
 		"GET /part/agents":      part(i, "agentlist", i.agents),
 		"GET /part/queue":       part(i, "queue", i.queueBeside),
+		"GET /part/find":        part(i, "find", i.find),
+		"GET /part/waiting":     part(i, "waiting", i.waiting),
+		"GET /part/several":     part(i, "several", i.several),
 		"GET /part/checks":      part(i, "checks", i.checks),
 		"GET /part/checks/{id}": part(i, "check", i.check),
 		"GET /part/items/{id}":  part(i, "item", i.item),
+		"GET /amount":           i.understand,
 		"GET /decided.csv":      i.export,
 		"GET /events":           i.follow,
 
@@ -131,7 +135,7 @@ func (i *Inbox) openPages() *template.Template {
 	pages := template.New("")
 	return template.Must(pages.Funcs(template.FuncMap{
 		"asset": i.assets.at, "called": i.called, "path": pathOf, "org": organisation, "letters": letters, "lacks": lacks,
-		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason, "deadline": deadline, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
+		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": func(n float64, code string) template.HTML { return together(render.Money(n, code)) }, "together": together, "figures": figures, "plainly": plainly, "reason": render.Reason, "deadline": deadline, "ending": render.Ending, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
 		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "consents": render.Consents, "next": func(n int) int { return n + 1 },
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },
@@ -157,6 +161,7 @@ type page struct {
 	Now         time.Time
 	At          string // which page it is
 	Cursor      string // where live updates start
+	Waiting     string // how many checks wait, for the menu
 
 	View string // the template of what it shows
 	Body any
@@ -187,6 +192,11 @@ func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 	if at == "queue" || at == "checks" {
 		if at, err := i.cursor(r.Context(), who); err == nil { // else the browser reloads everything when it connects
 			p.Cursor = at.String()
+		}
+	}
+	if who != nil {
+		if waiting, err := i.waiting(r, who); err == nil {
+			p.Waiting = waiting
 		}
 	}
 	return p

@@ -50,6 +50,7 @@ type row struct {
 	Mark                                     string    // what the reader may do
 	Due, At                                  time.Time // At is when it was escalated, or decided
 	Open, Current                            bool
+	Pick                                     bool // it can be selected, with others
 }
 
 // A filters is what a page asks for. The days are of the reader's time zone.
@@ -220,7 +221,7 @@ func (i *Inbox) row(item *api.EscalationItem, me performatives.Agent) row {
 		r.Amount = render.Money(item.Amount.Value, item.Amount.Currency)
 	}
 	if r.Open {
-		r.Mark = markOf(item, me)
+		r.Mark, r.Pick = markOf(item, me), item.You == nil || !item.You.Reads
 	}
 	switch {
 	case !r.Open:

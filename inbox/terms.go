@@ -145,7 +145,7 @@ func asFields(item *api.EscalationItem) []field {
 		case after.Kind() == 't' || after.Kind() == 'f':
 			f.choices(after, []jsontext.Value{jsontext.Value("true"), jsontext.Value("false")})
 		case after.Kind() == '0' || t.Stake && isDecimal(f.Value):
-			f.Type, f.Step = "number", "any"
+			f.Type = "number"
 			f.Min, f.Max = string(known.Minimum), string(known.Maximum)
 			if len(known.Multiple) > 0 {
 				f.Step = string(known.Multiple)

@@ -2,6 +2,8 @@ package inbox
 
 import (
 	"fmt"
+	"html/template"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,13 +141,29 @@ func age(d time.Duration) string {
 	}
 }
 
-// sentence capitalizes a message of the broker, unless it begins with a URI.
+var amounts = regexp.MustCompile(`\b([A-Z]{3}) (−?[0-9])`)
+
+// together keeps the currency, and so the minus, of each amount of a text on the line of its number.
+func together(text string) template.HTML {
+	return template.HTML(amounts.ReplaceAllString(template.HTMLEscapeString(text), "$1&nbsp;$2")) //nolint:gosec // it is escaped
+}
+
+// figures is a text of package amount, whose spaces that do not break stay what they are.
+func figures(text string) template.HTML {
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), "\u00a0", "&nbsp;")) //nolint:gosec // it is escaped
+}
+
+var principals = regexp.MustCompile(`\b(?:agent|human)://([a-z0-9.-]+)/([^\s,;:"”)]*[^\s,;:."”)])`)
+
+// sentence capitalizes a message of the broker, and names principals as people do. static/requests.js does so
+// in the same way.
 func sentence(s string) string {
+	named := principals.ReplaceAllString(s, "$2 of $1")
 	if first, _, _ := strings.Cut(s, " "); s == "" || strings.Contains(first, "://") {
-		return s
+		return named
 	}
-	r, size := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(r)) + s[size:]
+	r, size := utf8.DecodeRuneInString(named)
+	return string(unicode.ToUpper(r)) + named[size:]
 }
 
 func plural(n int, one, many string) string {

@@ -62,12 +62,13 @@ func TestInWords(t *testing.T) {
 	}
 }
 
-// A message of the broker is capitalized on a page; a URI is not.
+// A message of the broker is capitalized on a page, but for a name, and a URI of a principal is a name.
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{
 		"": "", "the code is wrong": "The code is wrong", "Élan": "Élan", "élan": "Élan",
-		"human://acme.com/alice has claimed it": "human://acme.com/alice has claimed it",
+		"human://acme.com/alice has claimed it": "alice of acme.com has claimed it", "ask human://acme.com/eu/bob, or agent://b.example/x.": "Ask eu/bob of acme.com, or x of b.example.",
+		"see https://acme.com/alice": "See https://acme.com/alice",
 	} {
 		if got := sentence(said); got != want {
 			t.Errorf("%q becomes %q, want %q", said, got, want)

@@ -2,66 +2,33 @@
 // more than was asked for.
 
 import { $, all } from './dom.js';
+import { Fault, exactly } from './amounts.js';
 import { now, read } from './clock.js';
 
 const most = 64; // bounds in one authority
 
-// A Fault is a field that cannot be signed.
-class Fault extends Error {
-  constructor(field, message) {
-    super(message);
-    this.field = field;
-  }
-}
-
-const figure = (n) => n.toLocaleString('en-US', { maximumFractionDigits: 20 });
-
-function number(field, what) {
-  const text = field.value.trim();
-  const n = Number(text);
-  if (text === '' || !Number.isFinite(n)) throw new Fault(field, `Enter a number for “${what}”.`);
-  if (Math.abs(n) > Number.MAX_SAFE_INTEGER) throw new Fault(field, `The number for “${what}” has too many digits.`);
-  return n;
-}
-
-function currency(field) {
-  const text = field.value.trim().toUpperCase();
-  if (text && !/^[A-Z]{3}$/.test(text)) throw new Fault(field, 'A currency has three letters, such as USD.');
-  return text || undefined;
-}
-
 // amount is the single bound of an approval.
-function amount(form, warnings) {
-  const field = form.elements.maxAmount;
-  const bound = { maxAmount: number(field, 'At most'), currency: currency(form.elements.currency), termPath: form.elements.termPath.value || undefined };
-  const was = field.dataset.was;
-  if (was === undefined) {
-    if (!bound.currency) throw new Fault(form.elements.currency, 'Enter the currency of the amount.');
-  } else if (bound.maxAmount > Number(was)) {
-    warnings.push(`This allows more than was asked for: ${figure(bound.maxAmount)}, not ${figure(Number(was))}.`);
-  }
-  const asked = form.elements.currency.dataset.was;
-  if (asked && bound.currency !== asked) warnings.push(`The amount that was asked for is in ${asked}.`);
-  return bound;
+async function amount(form, warnings) {
+  const { value, currency, doubts } = await exactly(form.elements.maxAmount);
+  warnings.push(...doubts);
+  return { maxAmount: value, currency, termPath: form.elements.termPath.value || undefined };
 }
 
 // term is the bound that a row of the Modify form sets, undefined for none.
-function term(row, warnings) {
+async function term(row, warnings) {
   const rule = $('[data-rule]', row).value;
   if (!rule) return undefined;
-  const { at, type, label } = row.dataset;
+  const { at, type } = row.dataset;
   const was = JSON.parse(row.dataset.raw);
   const field = $('[data-value]', row);
   const bound = { termPath: JSON.parse(at) };
-  if (type === 'fixed') bound.equals = was;
-  else if (type === 'select') bound.equals = JSON.parse(field.value);
-  else if (type === 'text') bound.equals = field.value;
-  else bound[rule] = number(field, label);
-  if (type === 'number') bound.currency = currency($('[data-currency]', row));
-  const value = bound[rule];
-  if (type === 'number' && rule !== 'min' && value > Number(was)) warnings.push(`This allows more than was asked for: ${label} ${figure(value)}, not ${figure(Number(was))}.`);
-  if (rule === 'min' && value < Number(was)) warnings.push(`This allows less than was asked for: ${label} ${figure(value)}, not ${figure(Number(was))}.`);
-  return { bound, same: type === 'number' ? value === Number(was) : JSON.stringify(value) === JSON.stringify(was) };
+  if (type === 'number') {
+    const { value, currency, doubts } = await exactly(field);
+    warnings.push(...doubts);
+    return { bound: { ...bound, [rule]: value, currency }, same: value === Number(was) };
+  }
+  bound.equals = type === 'fixed' ? was : type === 'select' ? JSON.parse(field.value) : field.value;
+  return { bound, same: JSON.stringify(bound.equals) === JSON.stringify(was) };
 }
 
 function until(form) {
@@ -74,16 +41,16 @@ function until(form) {
 
 // authority reads a form: {authority, warnings}, or a Fault. Without an authority the
 // agent is not bound.
-export function authority(form) {
+export async function authority(form) {
   const warnings = [];
   const said = {};
   if (form.dataset.decision === 'approved') {
     const extent = form.elements.extent?.value;
-    if (extent === 'amount') Object.assign(said, amount(form, warnings));
+    if (extent === 'amount') Object.assign(said, await amount(form, warnings));
     if (extent === 'terms') said.termsHash = $('[name=extent]:checked', form).dataset.terms;
     said.validUntil = until(form);
   } else if (form.dataset.decision === 'modified') {
-    const set = all('.term', form).map((row) => term(row, warnings)).filter(Boolean);
+    const set = (await Promise.all(all('.term', form).map((row) => term(row, warnings)))).filter(Boolean);
     if (set.length > most) throw new Error(`At most ${most} terms can be bound. To allow these terms and no others, approve exactly the terms shown.`);
     if (set.length) said.bounds = set.map((s) => s.bound);
     said.validUntil = until(form);
@@ -129,7 +96,7 @@ export function free(form) {
 // is enforced.
 export function choose(field) {
   const rule = $('[data-rule]', field.closest('.term') ?? undefined);
-  if (rule && !rule.value && field.matches('[data-value]')) rule.value = field.type === 'number' ? 'max' : 'equals';
+  if (rule && !rule.value && field.matches('[data-value]')) rule.value = 'amount' in field.dataset ? 'max' : 'equals';
 }
 
 // extent enables the fields of the choice in the Approve form.

@@ -1,8 +1,10 @@
 // The pages of checks: what an agent delegates to the human, and the forms that answer.
 
 import * as act from './act.js';
+import { exactly } from './amounts.js';
 import * as clock from './clock.js';
 import * as keys from './keys.js';
+import * as menu from './menu.js';
 import * as requests from './requests.js';
 import { $, all, main, parsed, put, say, toDoor, told } from './dom.js';
 
@@ -15,25 +17,31 @@ const text = (form, name) => form.elements[name]?.value.trim() || undefined;
 const lines = (s) => (s ?? '').split('\n').map((line) => line.trim()).filter(Boolean);
 const id = () => keys.newID(clock.now());
 
-// terms returns the terms of an offer with what the form's fields say.
-function terms(form) {
+// terms returns the terms of an offer with what the form's fields say, and what somebody should look at first.
+async function terms(form) {
   const offer = JSON.parse(form.dataset.terms);
   const fields = new Map(all('[data-path]', form).map((f) => [JSON.parse(f.dataset.path), f]));
-  const read = (f) => {
+  const doubts = [];
+  const read = async (f) => {
     if (f.dataset.type === 'json') return JSON.parse(f.value);
     if (f.dataset.type !== 'number') return f.value;
-    if (f.value === '') throw new Error('Enter a number.');
-    return Number(f.value);
+    const now = await exactly(f);
+    doubts.push(...now.doubts);
+    return now.value;
   };
-  const walk = (object, path) => {
+  const walk = async (object, path) => {
     for (const [name, value] of Object.entries(object)) {
       const at = `${path}.${name}`;
       const field = fields.get(at);
-      if (field && field.value !== field.defaultValue) object[name] = read(field);
-      else if (value && typeof value === 'object' && !Array.isArray(value)) walk(value, at);
+      if (field && field.value !== field.defaultValue) object[name] = await read(field);
+      else if (value && typeof value === 'object' && !Array.isArray(value)) await walk(value, at);
     }
   };
-  walk(offer, 'terms');
+  await walk(offer, 'terms');
+  if (doubts.length && form.dataset.warned !== doubts.join()) {
+    form.dataset.warned = doubts.join();
+    throw new Error(doubts.join(' ') + ' Sign again to confirm.');
+  }
   return offer;
 }
 
@@ -50,7 +58,7 @@ const acts = {
     : ['QUERY', { queryId: id(), queryType: 'check', subject: text(form, 'question') }]),
   accept: (form, of) => ['ACCEPT', { referenceId: of.offer, reason: text(form, 'reason') }],
   reject: (form, of) => ['REJECT', { referenceId: of.offer, code: text(form, 'code'), reason: text(form, 'reason'), retryable: form.elements.retryable.checked }],
-  counter: (form, of) => ['COUNTER', { proposalId: id(), referenceId: of.offer, terms: terms(form), reason: text(form, 'reason') }],
+  counter: async (form, of) => ['COUNTER', { proposalId: id(), referenceId: of.offer, terms: await terms(form), reason: text(form, 'reason') }],
   escalate: (form, of) => ['ESCALATE', { reason: text(form, 'reason'), urgency: text(form, 'urgency'), context: text(form, 'context'), referenceId: of.offer || undefined }],
   pass: (form) => ['DELEGATE', { targetAgent: text(form, 'to'), scope: text(form, 'scope'), authority: text(form, 'authority'), protocol: 'asp' }],
 };
@@ -73,7 +81,7 @@ async function sign(form) {
   try {
     const written = JSON.stringify(all('input, textarea, select', form).map((f) => (f.type === 'checkbox' ? f.checked : f.value)));
     if (pending?.form !== form || pending.written !== written) {
-      const [performative, body] = acts[kind](form, check().dataset);
+      const [performative, body] = await acts[kind](form, check().dataset);
       pending = { form, written, envelope: await act.made(check().dataset.session, performative, body) };
     }
     await act.send(pending.envelope);
@@ -83,12 +91,14 @@ async function sign(form) {
     tell.postMessage(check().dataset.session);
     if (kind === 'decline') return void location.assign(new URL('checks', requests.root));
     say(said[kind]);
+    menu.refresh();
     await refresh();
     main.focus({ preventScroll: true });
   } catch (error) {
     if (error.status === 401) return toDoor();
     if (error.status) pending = undefined; // answered: a retry is a new act
     refused.textContent = told(error);
+    error.field?.focus();
   } finally {
     submit.disabled = false;
   }
@@ -168,7 +178,7 @@ function warn(form, html) {
 const concerns = (sessions) => !check() || sessions.includes(check().dataset.session);
 
 document.addEventListener('changed', ({ detail }) => { if (detail.reset || concerns(detail.sessions)) refresh(); });
-tell.onmessage = ({ data }) => { if (concerns([data])) refresh(); };
+tell.onmessage = ({ data }) => { menu.refresh(); if (concerns([data])) refresh(); };
 document.addEventListener('visibilitychange', () => { if (!document.hidden) refresh(); }); // a time may have passed
 main.addEventListener('close', () => { if (stale) refresh(); }, true);
 

@@ -2,6 +2,7 @@
 
 import { $, item, main, say, toDoor, told } from './dom.js';
 import * as act from './act.js';
+import * as amounts from './amounts.js';
 import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
 import * as keys from './keys.js';
@@ -21,6 +22,7 @@ export function openForm(name) {
   show(form, '', '');
   if (form.elements.openAuthority) form.elements.openAuthority.checked = opens();
   bounds.free(form);
+  amounts.opened(form);
   dialog.showModal();
   ($('textarea', dialog) ?? $('select, button', dialog)).focus();
 }
@@ -42,13 +44,18 @@ function seals(form) {
   return [!form.elements.openAuthority?.checked && 'authority', (guides || form.elements.sealComment?.checked) && 'comment'].filter(Boolean);
 }
 
-// made builds and signs a decision on the item that was shown: the envelope, and what opens it.
-async function made(of, decision, comment, authority, sealed) {
+// ruling builds and signs a decision on an item as it was shown: the envelope, and what opens it.
+export async function ruling(of, decision, comment, authority, sealed) {
   const data = { escalationId: of.id, decision, revision: Number(of.revision), shown: of.shown || undefined };
   if (comment) data.comment = comment;
   if (authority) data.authority = authority;
   const parts = await keys.seal(data, ...sealed);
   return [await act.made(of.session, 'INFORM', { type: 'resolution', data }), parts];
+}
+
+// unfold shows a field.
+function unfold(field) {
+  for (let e = field.closest('details'); e; e = e.parentElement.closest('details')) e.open = true;
 }
 
 export async function sign(form) {
@@ -57,14 +64,14 @@ export async function sign(form) {
   show(form, '', undefined);
   const wrong = $('input:invalid, textarea:invalid', form);
   if (wrong) {
-    for (let e = wrong.closest('details'); e; e = e.parentElement.closest('details')) e.open = true;
+    unfold(wrong);
     form.reportValidity();
     return;
   }
   submit.disabled = true;
   const shown = item();
   try {
-    const { authority, warnings } = bounds.authority(form);
+    const { authority, warnings } = await bounds.authority(form);
     if (warnings.length && form.dataset.warned !== warnings.join()) {
       form.dataset.warned = warnings.join();
       show(form, undefined, warnings.join(' ') + ' Sign again to confirm.');
@@ -74,7 +81,7 @@ export async function sign(form) {
     const sealed = seals(form);
     const said = JSON.stringify([authority, comment, shown.dataset.shown, sealed]);
     if (pending?.form !== form || pending.said !== said) {
-      pending = { form, said, made: await made(shown.dataset, form.dataset.decision, comment, authority, sealed) };
+      pending = { form, said, made: await ruling(shown.dataset, form.dataset.decision, comment, authority, sealed) };
     }
     const accepted = await act.send(...pending.made);
     pending = undefined;
@@ -98,7 +105,7 @@ async function failed(form, error) {
   if (error.status) pending = undefined; // answered: a retry is a new act
   if (error.status === 409 && (await fresh(form))) return;
   show(form, forPeople(error), undefined);
-  error.field?.focus();
+  if (error.field) { unfold(error.field); error.field.focus(); }
   if (error.status === 409) look(form);
 }
 

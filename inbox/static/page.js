@@ -1,16 +1,21 @@
 // The page: wires live updates, the mouse and the keyboard.
 
 import * as clock from './clock.js';
+import * as amounts from './amounts.js';
 import * as bounds from './bounds.js';
 import * as drafts from './drafts.js';
+import * as finder from './finder.js';
 import * as filters from './filters.js';
 import * as requests from './requests.js';
-import { $, all, body, item, main, panes, queue, toDoor, told } from './dom.js';
+import { $, all, body, item, main, panes, queue, rows, toDoor, told } from './dom.js';
 import { door } from './door.js';
 import { ready } from './dialogs.js';
 import { call, note, openForm, sign } from './forms.js';
 import { watch } from './idle.js';
 import { follow } from './live.js';
+import './menu.js';
+import * as picks from './picks.js';
+import * as several from './several.js';
 import * as notices from './notices.js';
 import { asks, current, moved, open, refreshQueue, search, shut, step } from './panes.js';
 
@@ -45,6 +50,7 @@ async function verify(button) {
 }
 
 const actions = {
+  find: () => finder.show(),
   help: () => $('#help').showModal(),
   close: (button) => button.closest('dialog').close(),
   leave: async () => { drafts.dropAll(); await requests.leave(); location.assign(new URL('login?out', requests.root)); },
@@ -57,6 +63,9 @@ const actions = {
   },
   verify,
   'save-filter': () => $('#save-filter').showModal(),
+  'pass-several': () => several.ask('pass'),
+  'deny-several': () => several.ask('deny'),
+  'pick-none': () => { picks.clear(); (rows()[0] ?? queue).focus(); },
   'forget-filter': () => filters.forget(current()),
   claim: () => call('claim', {}),
   'take-over': () => call('claim', { takeOver: true }, 'You have taken over the claim. Your colleague sees that.'),
@@ -87,11 +96,12 @@ function clicked(event) {
 
 function submitted(event) {
   const form = event.target;
-  if (form.id === 'find') return; // agents.js has it
+  if (!panes && form.method === 'get') return; // the browser goes there, or agents.js has it
   event.preventDefault();
   if (form.role === 'search') search(form.elements.search, 0);
   else if (form.dataset.do === 'narrow') narrow(form);
   else if (form.dataset.do === 'keep-filter') filters.keep(form, current());
+  else if (form.dataset.do === 'several') several.send(form);
   else if (form.dataset.decision) sign(form);
   else if (form.dataset.do) note(form);
 }
@@ -107,6 +117,7 @@ function written({ target }) {
   if (target.id === 'search') return search(target, 250);
   if (!target.form) return;
   bounds.choose(target);
+  amounts.typed(target);
   if ('reason' in target.dataset && target.value) target.form.elements.comment.value = target.value;
   if (target.name === 'extent') bounds.extent(target.form);
   bounds.free(target.form);
@@ -115,15 +126,20 @@ function written({ target }) {
 
 const shortcuts = {
   j: () => step(1), k: () => step(-1),
-  a: () => openForm('approve'), m: () => openForm('modify'), d: () => openForm('deny'), g: () => openForm('guidance'),
+  a: () => openForm('approve'), m: () => openForm('modify'), d: () => (item() ? openForm('deny') : several.ask('deny')), g: () => openForm('guidance'),
   c: () => $('#comment')?.focus(),
   x: () => $('[data-do=claim], [data-do=release], [data-do=take-over]', main)?.click(),
+  s: () => picks.toggle(), h: () => several.ask('pass'),
   u: () => item() && shut(),
   '/': () => $('#search')?.focus(),
   '?': () => $('#help').showModal(),
 };
 
 function pressed(event) {
+  if (event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
+    event.preventDefault();
+    return finder.show();
+  }
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
     const form = event.target.closest('form');
     if (form) { event.preventDefault(); form.requestSubmit(); }
@@ -154,7 +170,9 @@ if (body.dataset.page === 'login') {
   document.addEventListener('keydown', pressed);
   document.addEventListener('submit', submitted);
   document.addEventListener('input', written);
+  document.addEventListener('change', ({ target }) => { if (target.dataset.pick) picks.pick(target.dataset.pick, target.checked); });
   if (item()) ready();
+  finder.start((name) => actions[name]());
   const sign = $('#live');
   let losing;
   follow(changed, (live, refused) => {

@@ -2,6 +2,7 @@
 
 import { $, all, item, main, panes, put, queue, rows, say, toDoor, told } from './dom.js';
 import * as filters from './filters.js';
+import * as picks from './picks.js';
 import * as requests from './requests.js';
 import { behind, ready, writing } from './dialogs.js';
 
@@ -44,6 +45,7 @@ export async function refreshQueue(changed = []) {
     const half = at?.matches('.narrow input') && at.closest('.narrow'); // being filled in
     put(queue, answer.html);
     filters.draw(asked);
+    picks.draw();
     if (half) {
       $('.narrow', queue)?.replaceWith(half);
       at.focus({ preventScroll: true });
@@ -207,5 +209,6 @@ export const current = () => asked;
 
 if (panes) {
   mark();
+  picks.draw();
   filters.draw(asked);
 }

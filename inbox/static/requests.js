@@ -5,8 +5,9 @@ import * as keys from './keys.js';
 
 export const root = new URL('../../', import.meta.url);
 
-// sentence capitalizes a message of the broker.
-const sentence = (s) => (/^\S*:\/\//.test(s) ? s : s.charAt(0).toUpperCase() + s.slice(1));
+// sentence capitalizes a message of the broker, and names principals as people do.
+const named = (s) => s.replace(/\b(?:agent|human):\/\/([a-z0-9.-]+)\/([^\s,;:"”)]*[^\s,;:."”)])/g, '$2 of $1');
+const sentence = (s) => (/^\S*:\/\//.test(s) ? named(s) : s.charAt(0).toUpperCase() + named(s).slice(1));
 
 // A Refusal is an error reply.
 export class Refusal extends Error {
@@ -27,8 +28,10 @@ async function request(path, options = {}) {
   }
 }
 
-async function once(path, body) {
-  const answer = await request(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+const once = (path, body) => reply(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+
+async function reply(path, options) {
+  const answer = await request(path, options);
   let data = {};
   try { data = await answer.json(); } catch { /* not from the inbox, such as a proxy's error page */ }
   if (!answer.ok) throw new Refusal(answer.status, data.error || {});
@@ -64,6 +67,9 @@ async function withLogin(call) {
 }
 
 export const post = (path, body) => withLogin(() => once(path, body));
+
+// get fetches an answer as JSON.
+export const get = (path) => withLogin(() => reply(path));
 
 // part fetches a part of a page as HTML.
 export const part = (path) => withLogin(async () => {

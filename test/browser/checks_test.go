@@ -103,12 +103,12 @@ func TestCheck(t *testing.T) {
 	}
 	w.said(buyer.Accept(w.Ctx, "prop_041"))
 	w.said(buyer.Close(w.Ctx, client.Closing{Outcome: performatives.Completed}))
-	b.reads(".notice", "The session is over: CLOSED (completed)")
+	b.reads(".notice", "The session is over. Completed")
 	b.reads(".offer", "accepted")
 	b.presses("u")
 	b.reads(".empty", "Nothing to check")
 	b.clicks(`.tabs a[href*="over"]`)
-	b.reads(".list", "CLOSED")
+	b.reads(".list", "over")
 }
 
 // TestCheckWithFullAuthority asks, counters, hands over, rejects and leaves.

@@ -271,7 +271,7 @@ func TestCeiling(t *testing.T) {
 	b.reads(".people", "above their ceiling")
 	b.clicks("[data-open=approve]")
 	b.clicks("#approve button[type=submit]")
-	b.reads("#approve .refused", string(bob))
+	b.reads("#approve .refused", "bob of acme.example")
 	if n := len(w.rulings(buyer)); n != 0 {
 		t.Fatalf("%d rulings above the ceiling", n)
 	}

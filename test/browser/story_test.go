@@ -247,7 +247,7 @@ func TestModify(t *testing.T) {
 	b.reads("#modify .refused", "just what was asked for")
 	b.types(`#modify [data-term="terms.pricePerMonth"] [data-value]`, "20000")
 	b.clicks("#modify button[type=submit]")
-	b.reads("#modify .news", "more than was asked for: Price per month 20,000, not 15,000")
+	b.reads("#modify .news", "more than was asked for: Price per month 20,000.00 USD, not 15,000.00 USD")
 	b.types(`#modify [data-term="terms.pricePerMonth"] [data-value]`, "12000")
 	b.types(`#modify [data-term="terms.seats"] [data-value]`, "250")
 	get[bool](b, `(document.querySelector('#modify [data-term="terms.seats"] [data-rule]').value = 'min', true)`)

@@ -361,7 +361,7 @@ func (b *browser) signs() {
 // reads waits until an element has this text in it.
 func (b *browser) reads(selector, text string) {
 	b.Helper()
-	b.holds(fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.innerText.includes(%q))`, selector, text))
+	b.holds(fmt.Sprintf(`[...document.querySelectorAll(%q)].some((e) => e.innerText.replaceAll("\u00a0", " ").includes(%q))`, selector, text))
 }
 
 // holds waits until an expression is true, on whatever page comes.
