@@ -63,10 +63,10 @@ func (s snapshot) agreed() bool {
 	return s.over || s.view.Accepted > 0 && s.view.Accepted >= s.first || s.view.Closing == "agreed" || s.number > 1 && s.view.Closing == "completed"
 }
 
-// rejected reports whether the last word on an offer, or on the invitation, was a REJECT.
+// rejected reports whether the last word on the task's newest offer, or on the invitation, was a REJECT.
 func (s snapshot) rejected() bool {
 	offers := s.view.Proposals
-	return s.view.Closing == "rejected" || s.view.Invitation.Status == "rejected" || len(offers) > 0 && offers[len(offers)-1].Status == "rejected"
+	return s.view.Closing == "rejected" || s.view.Invitation.Status == "rejected" || len(offers) > 0 && offers[len(offers)-1].Sequence >= s.first && offers[len(offers)-1].Status == "rejected"
 }
 
 // state is the task's state for a caller (GATEWAYS.md G7).
