@@ -142,9 +142,9 @@ func (s snapshot) phase() string {
 	return s.view.State.String()
 }
 
-// settledOn is the sentence of what was accepted last in a task that is over, made of the entries alone:
+// concludedOn is the sentence of what was accepted last in a task that is over, made of the entries alone:
 // it does not change with the session. "" if the offer is too long ago.
-func (s snapshot) settledOn() string {
+func (s snapshot) concludedOn() string {
 	for _, e := range slices.Backward(s.entries) {
 		var answer struct {
 			Reference string `json:"referenceId"`
@@ -184,7 +184,7 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 		}
 		return "It is the turn of " + string(c.to) + ".", object{}
 	case a2a.TaskStateCompleted:
-		if text := s.settledOn(); s.over && text != "" {
+		if text := s.concludedOn(); s.over && text != "" {
 			return "There is an agreement: " + text + ".", object{}
 		}
 		if s.deal.Agreed != nil && !s.over {

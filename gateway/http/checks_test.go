@@ -41,7 +41,9 @@ func TestChecks(t *testing.T) {
 			t.Errorf("the check is %+v", check)
 		}
 	}
-	accept := func(token string) string { return fmt.Sprintf(`{"performative":"ACCEPT","body":{"referenceId":%q}}`, of[token].Message) }
+	accept := func(token string) string {
+		return fmt.Sprintf(`{"performative":"ACCEPT","body":{"referenceId":%q}}`, of[token].Message)
+	}
 	w.Send("POST", at, signs, accept(signs)).Refused(http.StatusForbidden, session.Unauthorized)
 	w.Send("POST", at, hosted, accept(hosted)).Is(http.StatusOK, nil)
 	w.Send("POST", at, hosted, `{"performative":"INFORM","body":{"type":"result","data":{"assessment":"fine"}}}`).Is(http.StatusOK, nil)
