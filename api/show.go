@@ -26,7 +26,7 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		Session: s.ID, State: s.Phase, Created: Timestamp(s.Created), Closing: s.Closing,
 		Participants: []PartyView{}, Proposals: []OfferView{}, Commitments: []OfferView{},
 		Delegations: []GrantView{}, Deadlines: []DeadlineView{}, Head: s.ChainHead(),
-		Settled: s.Settled(), Accepted: s.Accepted(),
+		Concluded: s.Concluded(), Accepted: s.Accepted(),
 	}
 	if s.Phase == session.Idle {
 		return v

@@ -77,9 +77,9 @@ var (
 		"how the sessions of the caller's organisation went that ended in a time", at("GET /insights"))
 
 	CheckList = define[ListChecks, Checks]("check.list", Principal, Read,
-		"what others delegated to the caller, newest session first")
+		"what others delegated to the caller, newest session first", at("GET /checks"))
 	CheckGet = define[SessionRef, Check]("check.get", Principal, Read,
-		"what was delegated to the caller in one session, with the offer at stake")
+		"what was delegated to the caller in one session, with the offer at stake", at("GET /checks/{sessionId}"))
 
 	InboxMessages = define[ListInbox, InboxPage]("inbox.messages", Principal, Read,
 		"what was delivered to the caller, in all its sessions; takes nothing from a consumer")

@@ -35,8 +35,8 @@ type SessionView struct {
 	Escalation   *EscalationView         `json:"escalation,omitzero"`  // the one that pauses the session, else the newest
 	Authorities  []AuthorityView         `json:"authorities,omitzero"` // what rulings let each side agree to
 	Head         session.ChainHead       `json:"head"`
-	Settled      []uint64                `json:"settled,omitzero"`  // entries after which something had been accepted and no offer was open, while the session went on; at most 1000
-	Accepted     uint64                  `json:"accepted,omitzero"` // the entry that accepted a proposal or a commitment last
+	Concluded    []uint64                `json:"concluded,omitzero"` // entries after which something had been accepted and no offer was open, while the session went on; at most 1000
+	Accepted     uint64                  `json:"accepted,omitzero"`  // the entry that accepted a proposal or a commitment last
 	Deadlines    []DeadlineView          `json:"deadlines,omitzero"`
 
 	Truncated bool           `json:"truncated,omitzero"` // something is left out, or cut

@@ -62,24 +62,24 @@ func (o *Offer) AcceptedBy(side performatives.Agent) bool {
 // Acceptances is how many sides have accepted the offer.
 func (o *Offer) Acceptances() int { return o.acceptedBy.Len() }
 
-// MaxSettled is how many entries Settled has at most: the first ones.
-const MaxSettled = 1_000
+// MaxConcluded is how many entries Concluded has at most: the first ones.
+const MaxConcluded = 1_000
 
-// Settled are the entries after which something had been accepted and no offer was open, while the session
+// Concluded are the entries after which something had been accepted and no offer was open, while the session
 // went on: each ends a negotiation, and what comes after it begins another. The list is never changed.
-func (s *State) Settled() []uint64 { return slices.Clip(s.settled) }
+func (s *State) Concluded() []uint64 { return slices.Clip(s.concluded) }
 
 // Accepted is the entry that accepted a proposal or a commitment last, 0 for none.
 func (s *State) Accepted() uint64 { return s.acceptedIn }
 
-// settle notes whether the entry ends a negotiation. Its work does not grow with the session.
-func (t *Command) settle() {
-	n := len(t.settled)
+// conclude notes whether the entry ends a negotiation. Its work does not grow with the session.
+func (t *Command) conclude() {
+	n := len(t.concluded)
 	switch {
-	case t.acceptedIn == 0 || n > 0 && t.acceptedIn <= t.settled[n-1] || n == MaxSettled, t.Phase.Over(), t.Phase == Escalated:
+	case t.acceptedIn == 0 || n > 0 && t.acceptedIn <= t.concluded[n-1] || n == MaxConcluded, t.Phase.Over(), t.Phase == Escalated:
 	case t.openCommitments > 0, t.openTerms.Len() > t.expiries.Len(), t.firstExpiring(t.Now) != nil:
 	default:
-		t.settled = append(slices.Clip(t.settled), t.Next)
+		t.concluded = append(slices.Clip(t.concluded), t.Next)
 	}
 }
 

@@ -55,7 +55,7 @@ type State struct {
 	grants     persist.Table[delegation.ID, delegation.Grant]
 	grantOrder []delegation.ID
 	agreements []Agreement
-	settled    []uint64    // see Settled
+	concluded  []uint64    // see Concluded
 	acceptedIn uint64      // the entry that accepted an offer last; 0 for none
 	terms      []Agreement // accepted proposals that bind nobody yet
 	items      persist.Table[escalation.ID, *escalation.Item]

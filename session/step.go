@@ -299,7 +299,7 @@ func (t *Command) record() {
 	case t.about != nil && t.Act == performatives.Withdraw:
 		t.Last.also = append(t.Last.also, t.about.To)
 	}
-	t.settle()
+	t.conclude()
 	t.Next++
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/session/agreement"
 )
 
 // refs begins a reference to one of them, in OpenAPI and in AsyncAPI.
@@ -62,7 +61,7 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[act](): "Act", reflect.TypeFor[answer](): "Answer", reflect.TypeFor[told](): "MonitorEvent",
 	reflect.TypeFor[party](): "Party", reflect.TypeFor[recipient](): "Recipient", reflect.TypeFor[content](): "Content", reflect.TypeFor[constraints](): "Constraints",
 	reflect.TypeFor[integrity](): "Integrity", reflect.TypeFor[sealed](): "EntryIntegrity", reflect.TypeFor[member](): "Joined", reflect.TypeFor[receipt](): "Receipt",
-	reflect.TypeFor[agreement.Document](): "Agreement", reflect.TypeFor[struct{}](): "Nothing",
+	reflect.TypeFor[struct{}](): "Nothing",
 }
 
 func schemaName(t reflect.Type) string { return cmp.Or(schemaNames[t], t.Name()) }
@@ -258,11 +257,11 @@ func union(all map[string]object, name, about string) {
 			body = copied(all[of])
 			delete(body, "required")
 		}
-		properties := variant["properties"].(object)
+		properties := variant["properties"].(object) //nolint:errcheck,forcetypeassert // a struct's
 		properties["performative"] = object{"type": "string", "const": act.String()}
 		if _, wrapped := properties["content"]; wrapped {
 			content := copied(all["Content"])
-			content["properties"].(object)["body"] = body
+			content["properties"].(object)["body"] = body //nolint:errcheck,forcetypeassert // likewise
 			properties["content"] = content
 		} else {
 			properties["body"] = body

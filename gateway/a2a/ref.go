@@ -1,6 +1,7 @@
 package a2agateway
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -41,12 +42,12 @@ func refOf(id a2a.TaskID) (ref, error) {
 	return ref{session, n}, nil
 }
 
-// A span is the entries of a task. A session's settled entries end its tasks; what comes after one is
+// A span is the entries of a task. A session's concluded entries end its tasks; what comes after one is
 // another task, so that one that is over never changes, and every broker says the same.
 type span struct {
 	ref
 	first, end uint64
-	over       bool // a settled entry ended it
+	over       bool // a concluded entry ended it
 	tasks      int  // of the session
 }
 
@@ -56,9 +57,9 @@ func spanOf(r ref, v api.SessionView) (s span, ok bool) {
 	if v.Head.Sequence != nil {
 		head = *v.Head.Sequence
 	}
-	n := len(v.Settled)
+	n := len(v.Concluded)
 	s = span{ref: r, end: head, tasks: n + 1}
-	if n > 0 && v.Settled[n-1] == head {
+	if n > 0 && v.Concluded[n-1] == head {
 		s.tasks = n
 	}
 	if s.number == 0 {
@@ -68,20 +69,42 @@ func spanOf(r ref, v api.SessionView) (s span, ok bool) {
 		return s, false
 	}
 	if s.number > 1 {
-		s.first = v.Settled[s.number-2] + 1
+		s.first = v.Concluded[s.number-2] + 1
 	}
 	if s.number <= n {
-		s.end, s.over = v.Settled[s.number-1], true
+		s.end, s.over = v.Concluded[s.number-1], true
 	}
 	return s, true
 }
 
 // with is the number of the task that has an entry.
 func with(sequence uint64, v api.SessionView) int {
-	for i, last := range v.Settled {
+	for i, last := range v.Concluded {
 		if sequence <= last {
 			return i + 1
 		}
 	}
-	return len(v.Settled) + 1
+	return len(v.Concluded) + 1
+}
+
+// again is the acceptance of what was said under a key before.
+func (g *Gateway) again(ctx context.Context, c call, key string) (a api.Acceptance, accepted bool, err error) {
+	a.Session, a.Message, accepted, err = c.Before(ctx, key)
+	if err != nil || !accepted {
+		return a, accepted, err
+	}
+	page, err := c.Messages(ctx, api.ListMessages{Session: a.Session, Message: a.Message})
+	if err != nil {
+		return a, accepted, err
+	}
+	entries, err := page.Entries()
+	if err == nil && len(entries) > 0 {
+		a.Sequence = entries[0].Sequence
+	}
+	return a, accepted, err
+}
+
+// overAlready is the error of a message to a task that is over (A2A §3.1.1).
+func overAlready() error {
+	return a2a.NewError(a2a.ErrUnsupportedOperation, "the task is over; a message with its contextId and without a taskId begins another")
 }

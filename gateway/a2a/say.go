@@ -129,23 +129,6 @@ func (g *Gateway) say(ctx context.Context, c call, q *a2a.SendMessageRequest) (o
 	return of, err
 }
 
-// again is the acceptance of what was said under a key before.
-func (g *Gateway) again(ctx context.Context, c call, key string) (a api.Acceptance, accepted bool, err error) {
-	a.Session, a.Message, accepted, err = c.Before(ctx, key)
-	if err != nil || !accepted {
-		return a, accepted, err
-	}
-	page, err := c.Messages(ctx, api.ListMessages{Session: a.Session, Message: a.Message})
-	if err != nil {
-		return a, accepted, err
-	}
-	entries, err := page.Entries()
-	if err == nil && len(entries) > 0 {
-		a.Sequence = entries[0].Sequence
-	}
-	return a, accepted, err
-}
-
 // act makes a message an act: in the session that it names, else in a new one. A task that it names takes
 // it only while it is not over.
 func (g *Gateway) act(ctx context.Context, c call, of ref, s said) (was api.Acceptance, err error) {
@@ -186,11 +169,6 @@ func (g *Gateway) act(ctx context.Context, c call, of ref, s said) (was api.Acce
 		}
 	}
 	return g.open(ctx, c, id, "a2a open "+key, s)
-}
-
-// overAlready is the error of a message to a task that is over (A2A §3.1.1).
-func overAlready() error {
-	return a2a.NewError(a2a.ErrUnsupportedOperation, "the task is over; a message with its contextId and without a taskId begins another")
 }
 
 // submit submits an envelope as it is. One that was accepted before is answered as it was then.

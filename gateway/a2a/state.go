@@ -63,10 +63,10 @@ func (s snapshot) agreed() bool {
 	return s.over || s.view.Accepted > 0 && s.view.Accepted >= s.first || s.view.Closing == "agreed" || s.number > 1 && s.view.Closing == "completed"
 }
 
-// rejected reports whether the last word on an offer, or on the invitation, was a REJECT.
+// rejected reports whether the last word on the task's newest offer, or on the invitation, was a REJECT.
 func (s snapshot) rejected() bool {
 	offers := s.view.Proposals
-	return s.view.Closing == "rejected" || s.view.Invitation.Status == "rejected" || len(offers) > 0 && offers[len(offers)-1].Status == "rejected"
+	return s.view.Closing == "rejected" || s.view.Invitation.Status == "rejected" || len(offers) > 0 && offers[len(offers)-1].Sequence >= s.first && offers[len(offers)-1].Status == "rejected"
 }
 
 // state is the task's state for a caller (GATEWAYS.md G7).
@@ -142,9 +142,9 @@ func (s snapshot) phase() string {
 	return s.view.State.String()
 }
 
-// settledOn is the sentence of what was accepted last in a task that is over, made of the entries alone:
+// concludedOn is the sentence of what was accepted last in a task that is over, made of the entries alone:
 // it does not change with the session. "" if the offer is too long ago.
-func (s snapshot) settledOn() string {
+func (s snapshot) concludedOn() string {
 	for _, e := range slices.Backward(s.entries) {
 		var answer struct {
 			Reference string `json:"referenceId"`
@@ -184,7 +184,7 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 		}
 		return "It is the turn of " + string(c.to) + ".", object{}
 	case a2a.TaskStateCompleted:
-		if text := s.settledOn(); s.over && text != "" {
+		if text := s.concludedOn(); s.over && text != "" {
 			return "There is an agreement: " + text + ".", object{}
 		}
 		if s.deal.Agreed != nil && !s.over {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
-	"github.com/parley-asp/parley/session/agreement"
 )
 
 // refTo refers to a schema by its name.
@@ -146,9 +145,4 @@ func components(of any) map[string]object {
 }
 
 // schemaOf is the schema of a request or a reply.
-func schemaOf(t reflect.Type) object {
-	if t == reflect.TypeFor[agreement.Document]() {
-		return refTo("Agreement")
-	}
-	return refTo(t.Name())
-}
+func schemaOf(t reflect.Type) object { return refTo(t.Name()) }

@@ -23,16 +23,16 @@ const factory = new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryO
 const client = await factory.createFromAgentCard(card);
 const INPUT_REQUIRED = 6, COMPLETED = 3, AUTH_REQUIRED = 8;
 const states = [];
-let task = '';
+let task = '', context = '';
 
 async function say(number, action) {
   const message = {
     messageId: `js-${BINDING}-${number}`, role: 1, parts: [{ content: { $case: 'data', value: action }, metadata: undefined, filename: '', mediaType: 'application/json' }],
-    taskId: task, contextId: task, metadata: undefined, extensions: [], referenceTaskIds: [],
+    taskId: task, contextId: context, metadata: undefined, extensions: [], referenceTaskIds: [],
   };
   for await (const event of client.sendMessageStream({ tenant: '', message, configuration: undefined, metadata: undefined })) {
     const { $case, value } = event.payload;
-    if ($case === 'task') task = value.id;
+    if ($case === 'task') [task, context] = [value.id, value.contextId];
     if ($case === 'task' || $case === 'statusUpdate') states.push(value.status.state);
   }
 }
@@ -43,7 +43,14 @@ await say(2, { action: 'escalate', urgency: 'low', context: { price: 6 } });
 assert(states.includes(AUTH_REQUIRED) && states.at(-1) === INPUT_REQUIRED, `${states}`);
 await say(3, { action: 'accept' });
 assert.equal(states.at(-1), COMPLETED, `${states}`);
-await say(4, { action: 'close', outcome: 'completed' }); // which makes the agreement
+const close = { action: 'close', outcome: 'completed' }; // which makes the agreement
+await assert.rejects(say(4, close), /the task is over/);
+const first = await client.getTask({ tenant: '', id: task });
+task = '';
+await say(5, close);
+assert.equal(task, first.id + '.2');
+assert.equal(states.at(-1), COMPLETED, `${states}`);
+assert.deepEqual(await client.getTask({ tenant: '', id: first.id }), first);
 const done = await client.getTask({ tenant: '', id: task });
 const agreement = done.artifacts.find((a) => a.name === 'agreement').parts[0].content.value;
-console.log(JSON.stringify({ task, history: done.history.length, price: agreement.terms.price, agreement: agreement.agreement_id }));
+console.log(JSON.stringify({ task: first.id, history: first.history.length + done.history.length, price: agreement.terms.price, agreement: agreement.agreement_id }));

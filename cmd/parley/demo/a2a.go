@@ -30,7 +30,7 @@ func (t *tasks) close() {
 	}
 }
 
-// say sends an action: the first opens a task, the others belong to it. It does not wait for an
+// say sends an action: the first opens a context, the others are said in it, each in its newest task. It does not wait for an
 // answer, which GetTask reads.
 func (t *tasks) say(ctx context.Context, a *actor, action string, body jsontext.Value, to *actor) (string, error) {
 	c := t.peers[a]
@@ -59,7 +59,7 @@ func (t *tasks) say(ctx context.Context, a *actor, action string, body jsontext.
 	data["action"] = action
 	m := a2a.NewMessage(a2a.MessageRoleUser, a2a.NewDataPart(data))
 	if len(t.entries) > 0 {
-		m.TaskID = a2a.TaskID(t.session)
+		m.ContextID = string(t.session)
 	}
 	r, err := c.SendMessage(ctx, &a2a.SendMessageRequest{Message: m, Config: &a2a.SendMessageConfig{ReturnImmediately: true}})
 	if err != nil {
