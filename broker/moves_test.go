@@ -31,7 +31,7 @@ func TestMovesOfTheBroker(t *testing.T) {
 	}
 	said, refused, escalates := 0, 0, map[performatives.Agent]bool{}
 	for seed := range uint64(12) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // which conversation it is must not depend on the run
+		random := rand.New(rand.NewPCG(seed, 1))
 		mode := []string{"asp/1", "bilateral/1", "convergent/1"}[seed%3]
 		policy := `{}`
 		if mode == "bilateral/1" && seed < 6 {
@@ -127,7 +127,7 @@ func fill(body map[string]any, path string, m api.Move, n int) {
 		}
 		if answers, is := in["answers"].([]any); is {
 			for _, a := range answers {
-				a.(map[string]any)["answer"] = value //nolint:errcheck // an answer is an object
+				a.(map[string]any)["answer"] = value
 			}
 			return
 		}
