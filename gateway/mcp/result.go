@@ -49,6 +49,7 @@ type failure struct {
 	Code    any      `json:"code,omitzero"`
 	State   string   `json:"state,omitzero"`   // that the session is in
 	Allowed []string `json:"allowed,omitzero"` // tools that are allowed in it; of the kit, moves
+	Now     *view    `json:"now,omitzero"`     // of the kit: what to decide on anew, as it went on
 }
 
 // refused is a refusal as a model can act on it. It comes as text alone: clients hold a value to
@@ -61,7 +62,15 @@ func (c *call) refused(ctx context.Context, t tool, args jsontext.Value, err err
 		no := false
 		f = failure{Success: &no, Error: e.Message, Code: e.Code}
 	}
-	f.State, f.Allowed = c.allowed(ctx, t, args, refusal)
+	if now := c.stands(ctx, args, refusal); now != nil {
+		f.State, f.Allowed = now.State.String(), toolsFor(now.Moves)
+		if t.moves {
+			f.Allowed = actionsOf(now.Moves)
+		}
+		if v, err := c.viewOf(now, false); err == nil && t.moves && refusal.Code == session.ChainConflict {
+			f.Now = &v
+		}
+	}
 	data, err := json.Marshal(f, json.Deterministic(true))
 	if err == nil {
 		data, err = visible(data)
@@ -76,8 +85,8 @@ func (c *call) refused(ctx context.Context, t tool, args jsontext.Value, err err
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// allowed are the tools by which the caller can say its moves in the session that a call was about.
-func (c *call) allowed(ctx context.Context, t tool, args jsontext.Value, refusal *session.Refusal) (state string, allowed []string) {
+// stands is the session that a call was about, where its state had the call refused; nil for others.
+func (c *call) stands(ctx context.Context, args jsontext.Value, refusal *session.Refusal) *api.Snapshot {
 	var of struct {
 		Session     performatives.SessionID `json:"sessionId"`
 		Negotiation performatives.SessionID `json:"negotiationId"`
@@ -86,19 +95,16 @@ func (c *call) allowed(ctx context.Context, t tool, args jsontext.Value, refusal
 	case session.WrongState, session.WrongTurn, session.ProposalNotOpen, session.ProposalUnknown, session.OwnProposal, session.ClarificationPending,
 		session.SessionEscalated, session.ChainConflict, session.ModeViolation, session.SchemaInvalid, session.AuthorityExceeded:
 	default:
-		return "", nil
+		return nil
 	}
 	if json.Unmarshal(args, &of) != nil {
-		return "", nil
+		return nil
 	}
-	view, err := ask(ctx, c, api.SessionSnapshot, api.GetSnapshot{Session: cmp.Or(of.Session, of.Negotiation)})
+	now, err := ask(ctx, c, api.SessionSnapshot, api.GetSnapshot{Session: cmp.Or(of.Session, of.Negotiation)})
 	if err != nil {
-		return "", nil
+		return nil
 	}
-	if t.moves {
-		return view.State.String(), actionsOf(view.Moves)
-	}
-	return view.State.String(), toolsFor(view.Moves)
+	return &now
 }
 
 // toolsFor are the tools that say moves, and those that only look.

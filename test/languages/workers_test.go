@@ -80,7 +80,7 @@ func TestWorkersSurviveKills(t *testing.T) {
 // An invitation that is withdrawn, an offer that expires and one whose counter-offer is refused reach a
 // seller that was not there: it dies of none, tries what is refused at most twice, and asks no more while nothing happens.
 func TestSellerSurvivesWhatItIsSent(t *testing.T) {
-	w, ctx := world(t)
+	w, _ := world(t)
 	alpha := w.Principal(buyer)
 	sold := sells(t, w, w.URL)
 	alpha.Call("schema.put", `{"name":"cheap-v1","schema":{"type":"object","properties":{"pricePerImage":{"type":"number","maximum":5}}}}`)
@@ -112,9 +112,9 @@ func TestSellerSurvivesWhatItIsSent(t *testing.T) {
 	alpha.Say(id, &performatives.ProposeBody{ProposalID: "p2", Type: "service-agreement", Subject: "images", Schema: "cheap-v1", Terms: []byte(`{"pricePerImage":5}`)})
 	testkit.Eventually(t, "the seller's counter-offer is refused", func() bool { return n.submits.Load() > before && n.calls.Load() > asked+1 })
 	submits, calls := n.submits.Load(), n.calls.Load()
-	select { // nothing happens: it may begin one wait, to be told of what it has just read
-	case <-time.After(5 * time.Second):
-	case <-ctx.Done():
+	// For five seconds nothing happens. The seller may begin one wait, to be told of what it has just read.
+	if waited := alpha.Call("turn.wait", fmt.Sprintf(`{"sessionId":%q,"since":4,"seconds":5}`, id)); !strings.Contains(string(waited.Data), `"nothing":true`) {
+		t.Errorf("the buyer is told %s", waited.Data)
 	}
 	if again, asks := n.submits.Load()-submits, n.calls.Load()-calls; again > 1 || asks > 2 {
 		t.Errorf("while nothing happens the seller sends %d acts and %d requests", again, asks)
