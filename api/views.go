@@ -36,6 +36,7 @@ type SessionView struct {
 	Authorities  []AuthorityView         `json:"authorities,omitzero"` // what rulings let each side agree to
 	Head         session.ChainHead       `json:"head"`
 	Deadlines    []DeadlineView          `json:"deadlines,omitzero"`
+	Pauses       []PauseView             `json:"pauses,omitzero"` // the newest times in which humans decided
 
 	Truncated bool           `json:"truncated,omitzero"` // something is left out, or cut
 	Omitted   map[string]int `json:"omitted,omitzero"`   // how many are left out of which part
@@ -151,6 +152,12 @@ type DeadlineView struct {
 	Ref  string `json:"referenceId,omitzero"`
 	// Paused says that a human is deciding: the deadline moves on as that takes time.
 	Paused bool `json:"paused,omitzero"`
+}
+
+// A PauseView is a time in which humans decided, and no deadline passed.
+type PauseView struct {
+	From  string `json:"from"`
+	Until string `json:"until,omitzero"` // absent while it goes on
 }
 
 // A SessionSummary is one row of session.list.

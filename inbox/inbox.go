@@ -80,7 +80,7 @@ func New(o Options) *Inbox {
 		"GET /items/{id}":       whole(i, "queue", "panes", i.itemBesideQueue, func(p *panes) string { return p.Item.Title }),
 		"GET /home":             whole(i, "home", "home", i.home, func(*home) string { return "Home" }),
 		"GET /sessions":         whole(i, "sessions", "deals", i.deals, func(*deals) string { return "Deals" }),
-		"GET /sessions/{id}":    whole(i, "sessions", "deal", i.deal, func(d *deal) string { return d.Title }),
+		"GET /sessions/{id}":    whole(i, "sessions", "dealpage", i.deal, func(d *deal) string { return d.Title }),
 		"GET /insights":         whole(i, "insights", "insights", i.insights, func(*insights) string { return "Insights" }),
 		"GET /agents":           whole(i, "agents", "agents", i.agents, func(*agents) string { return "Agents" }),
 		"GET /settings":         whole(i, "settings", "settings", i.settings, func(*settings) string { return "Settings" }),
@@ -90,7 +90,7 @@ func New(o Options) *Inbox {
 		"GET /part/queue":       part(i, "queue", i.queueBeside),
 		"GET /part/checks":      part(i, "checks", i.checks),
 		"GET /part/checks/{id}": part(i, "check", i.check),
-		"GET /part/items/{id}":  part(i, "item", i.item),
+		"GET /part/items/{id}":  part(i, "deal", i.itemPage),
 		"GET /decided.csv":      i.export,
 		"GET /events":           i.follow,
 
@@ -131,7 +131,7 @@ func (i *Inbox) openPages() *template.Template {
 	pages := template.New("")
 	return template.Must(pages.Funcs(template.FuncMap{
 		"asset": i.assets.at, "called": i.called, "path": pathOf, "org": organisation, "letters": letters, "lacks": lacks,
-		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason, "deadline": deadline, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
+		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
 		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "consents": render.Consents, "next": func(n int) int { return n + 1 },
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },
@@ -168,7 +168,7 @@ type page struct {
 // panes are the queue and the item beside it, if any.
 type panes struct {
 	Queue *queue
-	Item  *item
+	Item  *deal
 }
 
 // Open is how many items of a page's queue are open.
