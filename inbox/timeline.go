@@ -84,6 +84,9 @@ func (t *times) due(v *api.SessionView, now time.Time) {
 	}
 	for _, d := range v.Deadlines {
 		row := moment{Kind: "due", At: stamp(d.At), Text: deadline(d.Code), Ref: d.Ref, Held: d.Paused}
+		if d.Code == session.EscalationExpired {
+			row.Ref = "" // it is the only one
+		}
 		t.Rows = append(t.Rows, row)
 		t.Ticks = append(t.Ticks, stretch{X: t.at(row.At, now, last, timesNow, timesRight, false), Title: row.Text + ", " + render.Moment(row.At)})
 	}

@@ -65,7 +65,7 @@ var places = map[string]place{
 	"internal/natslogin":  plain(),
 	"store":               plain("api", "internal/background", "internal/pending", "performatives"),
 
-	"broker/registry":     plain("api/fit", "session/agreement", "api", "discovery", "internal/background", "internal/outbound", "internal/publicnet", "performatives", "schemas", "session", "store"),
+	"broker/registry":     plain("api/fit", "session/agreement", "api", "discovery", "escalation", "internal/background", "internal/outbound", "internal/publicnet", "performatives", "schemas", "session", "store"),
 	"broker/custody":      plain("broker/registry", "api/fit", "api", "internal/background", "performatives", "session", "store"),
 	"broker/limits":       plain("api", "performatives"),
 	"broker/reads":        plain("api/fit", "api", "api/render", "broker/archive", "broker/ledger", "broker/registry", "broker/sessionlist", "broker/timers", "delegation", "escalation", "performatives", "session", "session/agreement", "session/agreement/inclusion", "session/transcript", "store"),

@@ -7,7 +7,7 @@ import * as requests from './requests.js';
 
 const next = () => {
   const to = new URLSearchParams(location.search).get('next') || '';
-  return new URL(/^(items|sessions|checks|settings)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/.test(to) ? to : './', requests.root);
+  return new URL(/^(items|sessions|checks|settings|home|agreements|agents|insights|operator)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/.test(to) ? to : './', requests.root);
 };
 
 export async function door() {
