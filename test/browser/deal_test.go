@@ -46,7 +46,6 @@ func TestDealPages(t *testing.T) {
 				b.accessible(fmt.Sprintf("%s at %d, dark: %v", path, size.wide, dark))
 			}
 			b.light()
-			b.photographs(fmt.Sprintf("deal-%d-%.6s", size.wide, path))
 		}
 	}
 	b.opens("sessions/" + agreed)
