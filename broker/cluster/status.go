@@ -16,7 +16,7 @@ func (m *Membership) Status(ctx context.Context) ([]api.BrokerRow, error) {
 	}
 	_, now := m.HandedOver()
 	m.mu.Lock()
-	own := api.BrokerRow{ID: m.o.ID, Version: api.Version, Heartbeat: api.Timestamp(m.acked), HandedOver: now}
+	own := api.BrokerRow{ID: m.o.ID, Version: api.Version, Heartbeat: api.Timestamp(m.o.Now()), HandedOver: now} // it answers
 	m.mu.Unlock()
 	all := []api.BrokerRow{own}
 	for _, p := range peers {

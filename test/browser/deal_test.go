@@ -42,6 +42,9 @@ func TestDealPages(t *testing.T) {
 				}
 				b.fits()
 				b.uncut()
+				if share := get[float64](b, `(document.querySelector('.decide')?.offsetHeight ?? 0) / innerHeight`); share > 0.3 {
+					t.Errorf("at %d pixels the decision takes %v of the window", size.wide, share)
+				}
 				b.readable()
 				b.accessible(fmt.Sprintf("%s at %d, dark: %v", path, size.wide, dark))
 			}
