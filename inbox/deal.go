@@ -85,7 +85,7 @@ func (i *Inbox) itemPage(r *http.Request, who *person) (*deal, error) {
 		return nil, err
 	}
 	it.uses(snapshot.Offers)
-	d.Decision, d.Title, d.Conversation, d.Next = it, it.Title, it.Conversation, it.EscalationItem.Next
+	d.Decision, d.Title, d.Conversation, d.Next = it, it.Title, it.Conversation, it.Next
 	if d.Top = atStake(it); d.Top == nil && d.Whole {
 		d.Top = onTop(&snapshot, d.Proposals, it.Organisation, it.Labels)
 	}

@@ -135,7 +135,7 @@ var templates embed.FS
 func (i *Inbox) openPages() *template.Template {
 	pages := template.New("")
 	return template.Must(pages.Funcs(template.FuncMap{
-		"asset": i.assets.at, "called": i.called, "path": pathOf, "size": size, "count": func(n uint64) int { return int(min(n, math.MaxInt32)) }, //nolint:gosec // bounded
+		"asset": i.assets.at, "called": i.called, "path": pathOf, "size": size, "count": func(n uint64) int { return int(min(n, math.MaxInt32)) },
 		"org": organisation, "letters": letters, "lacks": lacks,
 		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": render.Money, "reason": render.Reason, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
