@@ -41,7 +41,7 @@ func browse() {
 		}
 		answer, err := client.Do(r)
 		check(err)
-		defer answer.Body.Close() //nolint:errcheck // read
+		defer answer.Body.Close()
 		text, err := io.ReadAll(answer.Body)
 		check(err)
 		if answer.StatusCode != http.StatusOK {
