@@ -60,6 +60,14 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		paused := d.Code != session.EscalationExpired && s.ClockStopped(at)
 		v.Deadlines = append(v.Deadlines, DeadlineView{d.Code, Timestamp(d.At), d.Ends, d.Ref, paused})
 	}
+	pauses := s.Pauses()
+	for _, p := range pauses[max(0, len(pauses)-mostPauses):] {
+		view := PauseView{From: Timestamp(p.From)}
+		if !p.Until.IsZero() {
+			view.Until = Timestamp(p.Until)
+		}
+		v.Pauses = append(v.Pauses, view)
+	}
 	inherits := agreement.InheritedOf(s)
 	v.CCC, v.Obligations, v.Publish = inherits.CCC, inherits.Obligations, agreement.AskedOf(s)
 	if s.Mode.View != nil {
@@ -67,6 +75,9 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 	}
 	return v
 }
+
+// mostPauses are those of a view.
+const mostPauses = 20
 
 // A ModeTurn is where the turns stand in a mode that counts them.
 type ModeTurn struct {

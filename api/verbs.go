@@ -141,6 +141,8 @@ var (
 
 	BrokerInfo = define[struct{}, Broker]("broker.info", Principal, Read,
 		"the broker's version and the key that verifies its receipts")
+	BrokerStatus = define[struct{}, Status]("broker.status", Principal, Read,
+		"how brokers, streams, limits and timers do; for operators, and humans with that role")
 
 	AgentAdd = define[AddAgent, Card]("agent.add", Operator, Write,
 		"register a principal, or replace its card and what the registry says of it")

@@ -38,6 +38,7 @@ type SessionView struct {
 	Concluded    []uint64                `json:"concluded,omitzero"` // entries after which something had been accepted and no offer was open, while the session went on; at most 1000
 	Accepted     uint64                  `json:"accepted,omitzero"`  // the entry that accepted a proposal or a commitment last
 	Deadlines    []DeadlineView          `json:"deadlines,omitzero"`
+	Pauses       []PauseView             `json:"pauses,omitzero"` // the newest times in which humans decided
 
 	Truncated bool           `json:"truncated,omitzero"` // something is left out, or cut
 	Omitted   map[string]int `json:"omitted,omitzero"`   // how many are left out of which part
@@ -153,6 +154,12 @@ type DeadlineView struct {
 	Ref  string `json:"referenceId,omitzero"`
 	// Paused says that a human is deciding: the deadline moves on as that takes time.
 	Paused bool `json:"paused,omitzero"`
+}
+
+// A PauseView is a time in which humans decided, and no deadline passed.
+type PauseView struct {
+	From  string `json:"from"`
+	Until string `json:"until,omitzero"` // absent while it goes on
 }
 
 // A SessionSummary is one row of session.list.

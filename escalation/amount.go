@@ -53,6 +53,17 @@ func Amounts(body jsontext.Value, paths []string, strict bool) (found []Amount, 
 	return amounts(v, paths, strict)
 }
 
+// Highest returns the highest of the [Amounts], nil for none.
+func Highest(body jsontext.Value, paths []string, strict bool) (highest *Amount, unread string) {
+	found, unread := Amounts(body, paths, strict)
+	for n := range found {
+		if highest == nil || found[n].Value > highest.Value {
+			highest = &found[n]
+		}
+	}
+	return highest, unread
+}
+
 func amounts(v any, paths []string, strict bool) (found []Amount, unread string) {
 	if len(paths) == 0 {
 		paths = usualPaths

@@ -150,14 +150,14 @@ func (r *Rules) Humans(org performatives.Organisation) []performatives.Agent {
 	return who
 }
 
-// HasRole reports whether somebody has a role in its organisation.
-func (r *Rules) HasRole(a performatives.Agent) bool {
+// HasRole reports whether somebody has one of these roles in its organisation.
+func (r *Rules) HasRole(a performatives.Agent, roles ...string) bool {
 	o := r.organisation(a.Organisation())
 	if o == nil || !a.IsHuman() {
 		return false
 	}
-	for _, names := range o.Roles {
-		if who, _ := o.approvers(names, a.Organisation()); slices.Contains(who, a) { // Check has found no error
+	for _, role := range roles {
+		if who, _ := o.approvers(o.Roles[role], a.Organisation()); slices.Contains(who, a) { // Check has found no error
 			return true
 		}
 	}

@@ -31,14 +31,16 @@ type Organisation struct {
 	NonMonetary string  `yaml:"nonMonetary"`
 	Deny        Deny    `yaml:"deny"`
 	Rules       []*Rule `yaml:"rules"` // the first match applies
-	// Roles are who may read all deals of the organisation: groups, or human://… by owner and auditor.
+	// Roles are who may read all deals of the organisation, or how the brokers do: groups, or human://… by role.
 	Roles map[string][]string `yaml:"roles"`
 }
 
-// The roles of people who read all deals of their organisation.
+// The roles of people: an owner and an auditor read all deals of their organisation, an operator
+// reads how the brokers do, and no deals.
 const (
-	RoleOwner   = "owner"
-	RoleAuditor = "auditor"
+	RoleOwner    = "owner"
+	RoleAuditor  = "auditor"
+	RoleOperator = "operator"
 )
 
 // The values of NonMonetary.
@@ -191,8 +193,8 @@ func (r *Rules) Check() error {
 		}
 		for role, who := range o.Roles {
 			_, err := o.approvers(who, host)
-			if role != RoleOwner && role != RoleAuditor {
-				err = fmt.Errorf("there is no role %q: roles are %s and %s", role, RoleOwner, RoleAuditor)
+			if role != RoleOwner && role != RoleAuditor && role != RoleOperator {
+				err = fmt.Errorf("there is no role %q: roles are %s, %s and %s", role, RoleOwner, RoleAuditor, RoleOperator)
 			}
 			fault(err, "organisations", string(host), "roles", role)
 		}

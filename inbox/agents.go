@@ -69,6 +69,11 @@ func (i *Inbox) agents(r *http.Request, who *person) (*agents, error) {
 	return list, nil
 }
 
+// Deals is the link to the reader's deals with the agent.
+func (a agentRow) Deals() string {
+	return link("sessions", url.Values{"with": {string(a.Agent)}}.Encode())
+}
+
 func rowOfAgent(card api.Card, ends api.AgentEnds) agentRow {
 	row := agentRow{Card: card, Skilled: card.Capabilities, Price: price(card), Sessions: outcomes(ends)}
 	row.Online, row.LastSeen = card.Available()

@@ -93,8 +93,8 @@ func TestAgentsBySessions(t *testing.T) {
 	open(w.Client(gamma), beta) // of others
 
 	for path, want := range map[string]string{
-		"/inbox/agents?search=beta":      "</span>1 open, 1 agreed, 2 rejected, 1 ended otherwise</td>",
-		"/inbox/part/agents?search=beta": "</span>1 open, 1 agreed, 2 rejected, 1 ended otherwise</td>",
+		"/inbox/agents?search=beta":      `</span><a href="sessions?with=agent%3A%2F%2Fwidgets.example%2Fbeta">1 open, 1 agreed, 2 rejected, 1 ended otherwise</a></td>`,
+		"/inbox/part/agents?search=beta": ">1 open, 1 agreed, 2 rejected, 1 ended otherwise</a></td>",
 		"/inbox/agents?search=gamma":     `<span class="soft">none</span>`,
 	} {
 		var page string

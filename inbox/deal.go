@@ -6,42 +6,31 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
-	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
-// A deal is one negotiation in the state it is in.
+// A deal is one negotiation in the state it is in, with the decision beside it where one is asked for.
 type deal struct {
 	api.SessionView
-	View         api.Snapshot
+	Decision     *item // nil on the page of the deal alone
+	Whole        bool  // the reader may read the session, not only the item
 	Title        string
 	Status       string // the state as a sentence
 	Tone         string // good, bad or warn; "" while nothing is special
 	Top          *offered
 	Waits        []waits
+	Ends         time.Time // when the session ends if nobody answers
 	Pictures     []picture
 	Parties      []partyRow
-	Delegations  []delegated
+	Delegations  *graph
+	Times        *times
 	Agreements   []api.AgreementRow
 	Conversation []entry
 	Next         *uint64
 	Now          time.Time
-}
-
-// An offered is the offer on top of the page: what was agreed, else what is on the table.
-type offered struct {
-	api.SnapshotOffer
-	Agreed       bool
-	Counterparty bool // the other side made it
-	Amount       *escalation.Amount
-	Terms        []render.Term
-	Until        time.Time
 }
 
 // A waits is what waits for an answer.
@@ -58,21 +47,10 @@ type partyRow struct {
 	Does string
 }
 
-// A delegated is one delegation in the tree of them.
-type delegated struct {
-	api.GrantView
-	Depth int
-	Until time.Time
-}
-
 // deal reads the page of a session.
 func (i *Inbox) deal(r *http.Request, who *person) (*deal, error) {
 	id := performatives.SessionID(r.PathValue("id"))
-	view, err := ask(r.Context(), i, who.Agent, api.SessionGet, api.GetSession{Session: id})
-	if err != nil {
-		return nil, err
-	}
-	snapshot, err := ask(r.Context(), i, who.Agent, api.SessionSnapshot, api.GetSnapshot{Session: id})
+	d, snapshot, err := i.negotiation(r, who, id)
 	if err != nil {
 		return nil, err
 	}
@@ -80,31 +58,68 @@ func (i *Inbox) deal(r *http.Request, who *person) (*deal, error) {
 	if err != nil {
 		return nil, err
 	}
-	agreements, err := ask(r.Context(), i, who.Agent, api.AgreementList, api.ListAgreements{Session: id})
-	if err != nil && !refused(err) {
-		return nil, err
-	}
 	us := who.Agent.Organisation()
 	read := i.newConversation(r.Context(), who, us)
-	d := &deal{
-		SessionView: view, View: snapshot, Title: cmp.Or(oneLine(view.Purpose), "Deal"), Agreements: agreements.Agreements,
-		Conversation: read.all(messages.Messages, messages.Sealed), Next: messages.Next, Now: i.Now(),
-	}
 	labels := map[string]api.Label{}
-	if n := len(view.Proposals); n > 0 {
-		labels = read.Labels(view.Proposals[n-1].Schema)
+	if n := len(d.Proposals); n > 0 {
+		labels = read.Labels(d.Proposals[n-1].Schema)
 	}
+	d.Title, d.Conversation, d.Next = cmp.Or(oneLine(d.Purpose), "Deal"), read.all(messages.Messages, messages.Sealed), messages.Next
+	d.Top = onTop(&snapshot, d.Proposals, us, labels)
+	d.Top.accepted(d.Conversation)
+	d.Pictures = pictures(snapshot.Offers, d, us, labels)
+	return d, nil
+}
+
+// itemPage reads the page of a session with the decision that an escalation asks for.
+func (i *Inbox) itemPage(r *http.Request, who *person) (*deal, error) {
+	it, err := i.item(r, who)
+	if err != nil {
+		return nil, err
+	}
+	d, snapshot, err := i.negotiation(r, who, it.Session)
+	if refused(err) { // the reader sees the item alone
+		d, err = &deal{SessionView: api.SessionView{Session: it.Session, CCC: it.CCC, Publish: it.Publish}, Now: i.Now()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	it.uses(snapshot.Offers)
+	d.Decision, d.Title, d.Conversation, d.Next = it, it.Title, it.Conversation, it.Next
+	if d.Top = atStake(it); d.Top == nil && d.Whole {
+		d.Top = onTop(&snapshot, d.Proposals, it.Organisation, it.Labels)
+	}
+	d.Pictures = pictures(snapshot.Offers, d, it.Organisation, it.Labels)
+	return d, nil
+}
+
+// negotiation reads what both pages show of a session, and its snapshot.
+func (i *Inbox) negotiation(r *http.Request, who *person, id performatives.SessionID) (*deal, api.Snapshot, error) {
+	view, err := ask(r.Context(), i, who.Agent, api.SessionGet, api.GetSession{Session: id})
+	if err != nil {
+		return nil, api.Snapshot{}, err
+	}
+	snapshot, err := ask(r.Context(), i, who.Agent, api.SessionSnapshot, api.GetSnapshot{Session: id})
+	if err != nil {
+		return nil, api.Snapshot{}, err
+	}
+	agreements, err := ask(r.Context(), i, who.Agent, api.AgreementList, api.ListAgreements{Session: id})
+	if err != nil && !refused(err) {
+		return nil, api.Snapshot{}, err
+	}
+	d := &deal{SessionView: view, Whole: true, Agreements: agreements.Agreements, Delegations: graphOf(view.Delegations, i.called), Now: i.Now()}
 	d.Status, d.Tone = standing(view.State, view.Closing)
-	d.Top = onTop(&snapshot, us, labels)
 	for _, o := range snapshot.Open {
 		d.Waits = append(d.Waits, waits{o.Kind, o.By, o.For, stamp(o.Due)})
 	}
-	d.Pictures = pictures(snapshot.Offers, view.Authorities, us, labels)
+	if w := snapshot.Waiting; w != nil {
+		d.Ends = stamp(w.Deadline)
+	}
 	for _, p := range view.Participants {
 		d.Parties = append(d.Parties, partyRow{p, partOf(p)})
 	}
-	d.Delegations = tree(view.Delegations)
-	return d, nil
+	d.Times = timeline(&view, d.Status, d.Now)
+	return d, snapshot, nil
 }
 
 // standings are the states in words; "" is told by why the session is over.
@@ -137,67 +152,6 @@ func standing(state session.Phase, closing string) (text, tone string) {
 	return render.Ending(closing), "bad"
 }
 
-// deadlines are what passes at a deadline, in words.
-var deadlines = map[string]string{
-	session.SessionTimeout: "The session ends", session.InvitationTimeout: "The invitation ends", session.EscalationExpired: "The escalation ends",
-	session.ProposalExpired: "The offer expires", session.ResponseTimeout: "The answer is late", session.ParkedTurn: "The turn passes to a standby",
-}
-
-func deadline(code string) string { return cmp.Or(deadlines[code], oneLine(code)) }
-
-// onTop returns what was agreed last, else the newest open offer, else the newest.
-func onTop(v *api.Snapshot, us performatives.Organisation, labels map[string]api.Label) *offered {
-	top := &offered{Agreed: v.Agreed != nil}
-	switch open := slices.IndexFunc(v.Offers, func(o api.SnapshotOffer) bool { return o.Status == "open" }); {
-	case v.Agreed != nil:
-		top.SnapshotOffer = *v.Agreed
-	case len(v.Offers) == 0:
-		return nil
-	case open >= 0:
-		top.SnapshotOffer = v.Offers[open]
-		for _, o := range v.Offers[open+1:] {
-			if o.Status == "open" {
-				top.SnapshotOffer = o
-			}
-		}
-	default:
-		top.SnapshotOffer = v.Offers[len(v.Offers)-1]
-	}
-	top.Counterparty = top.By.Organisation() != us
-	top.Amount = amountOf(top.SnapshotOffer.Terms)
-	top.Until = stamp(top.Expires)
-	for _, c := range api.Compare(top.SnapshotOffer.Terms, nil, labels) {
-		t := render.Term{Change: c, Note: labels[c.Path].Description, Stake: top.Amount != nil && top.Amount.Path == c.Path}
-		t.Label = cmp.Or(c.Label, inWords(c.Path))
-		for _, changed := range top.Changes {
-			if changed.Path == c.Path {
-				t.Kind, t.Before = api.Changed, changed.From
-				if changed.From == nil {
-					t.Kind = api.Added
-				}
-			}
-		}
-		top.Terms = append(top.Terms, t)
-	}
-	slices.SortStableFunc(top.Terms, func(a, b render.Term) int { return cmp.Compare(weight(a), weight(b)) })
-	return top
-}
-
-// amountOf returns the highest amount that the terms of an offer name.
-func amountOf(terms jsontext.Value) (highest *escalation.Amount) {
-	body, err := json.Marshal(map[string]jsontext.Value{"terms": terms})
-	if err != nil || len(terms) == 0 {
-		return nil
-	}
-	found, _ := escalation.Amounts(body, nil, true)
-	for n := range found {
-		if highest == nil || found[n].Value > highest.Value {
-			highest = &found[n]
-		}
-	}
-	return highest
-}
-
 // partOf says what a party is in the session.
 func partOf(p api.PartyView) string {
 	role := p.Role
@@ -211,71 +165,4 @@ func partOf(p api.PartyView) string {
 		role += ", " + p.Status
 	}
 	return role
-}
-
-// tree orders delegations so that each stands below the one that it was given under.
-func tree(all []api.GrantView) (ordered []delegated) {
-	var below func(from performatives.Agent, depth int)
-	used := map[int]bool{}
-	below = func(from performatives.Agent, depth int) {
-		for n, g := range all {
-			if !used[n] && g.From == from {
-				used[n] = true
-				ordered = append(ordered, delegated{g, depth, stamp(g.ValidUntil)})
-				below(g.To, depth+1)
-			}
-		}
-	}
-	for _, g := range all {
-		if g.From == g.OnBehalfOf {
-			below(g.From, 0)
-		}
-	}
-	for _, g := range all {
-		below(g.From, g.Depth)
-	}
-	return ordered
-}
-
-// transcript sends the entries as JSON lines, what parley session verify reads.
-func (i *Inbox) transcript(w http.ResponseWriter, r *http.Request, who *person) {
-	id := performatives.SessionID(r.PathValue("id"))
-	var lines []byte
-	for at := uint64(0); ; {
-		page, err := ask(r.Context(), i, who.Agent, api.SessionMessages, api.ListMessages{Session: id, Since: at, Limit: api.MaxPage})
-		if err != nil {
-			i.trouble(w, r, who, err)
-			return
-		}
-		for _, entry := range page.Messages {
-			lines = append(append(lines, entry...), '\n')
-		}
-		if page.Next == nil {
-			break
-		}
-		at = *page.Next
-	}
-	download(w, r, string(id)+".jsonl", "application/jsonl", lines)
-}
-
-// agreement sends the document of an agreement, what parley agreement verify reads.
-func (i *Inbox) agreement(w http.ResponseWriter, r *http.Request, who *person) {
-	document, err := ask(r.Context(), i, who.Agent, api.AgreementGet, api.GetAgreement{Session: performatives.SessionID(r.PathValue("id"))})
-	if err != nil {
-		i.trouble(w, r, who, err)
-		return
-	}
-	data, err := json.Marshal(document, json.Deterministic(true))
-	if err != nil {
-		i.trouble(w, r, who, err)
-		return
-	}
-	download(w, r, "agreement-"+r.PathValue("id")+".json", "application/json", data)
-}
-
-func download(w http.ResponseWriter, r *http.Request, name, kind string, data []byte) {
-	h := w.Header()
-	h.Set("Content-Type", kind)
-	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
-	send(w, r, http.StatusOK, data)
 }

@@ -39,9 +39,10 @@ func TestDealPage(t *testing.T) {
 
 	page := v.sends("GET", at, "").body
 	for _, want := range []string{
-		`Negotiating</span>`, `<div class="sum">USD&nbsp;1,100</div><div class="where">on the table</div>`, ">On the table <",
+		`Negotiating</span>`, `<div class="sum">USD&nbsp;1,100</div><div class="where">on the table, <code>terms.price</code></div>`, ">On the table <", "currency USD, price 1,100 (was 1,000)</bdi>",
 		`<span class="sr">was </span><bdi dir="auto">1,000</bdi>`, "&#43;100 (&#43;10 %)", "The offer of ",
-		`<title id="term-0-title">Price</title><desc id="term-0-desc">1,500, then 1,000, then 1,100; people allow at most USD 1,200</desc>`,
+		`<title id="term-0-title">Price</title><desc id="term-0-desc">1,500 (alice: modified), then 1,000, then 1,100; people allow at most USD 1,200</desc>`,
+		`<path class="decided"`, `<td>alice: modified</td>`, `<rect class="pause"`, `<span class="chip warn">pause</span> Paused for `, "<b>Now: Negotiating</b>",
 		`<text class="bound"`, "&lt;script&gt;seats&lt;/script&gt;", "The session ends",
 	} {
 		if !strings.Contains(page, want) {
@@ -57,8 +58,14 @@ func TestDealPage(t *testing.T) {
 
 	item := v.sends("GET", "/inbox/?status=resolved", "").body
 	item = regexp.MustCompile(`items/[0-9a-f-]+`).FindString(item)
-	if got := v.sends("GET", "/inbox/"+item, "").body; !strings.Contains(got, "Not used yet.") || !strings.Contains(got, `id="term-0-title"`) {
-		t.Error("the decided item does not say that its approval is not used, or has no picture")
+	beside := v.sends("GET", "/inbox/"+item, "").body // the deal, with the decision beside it
+	for _, want := range []string{"Not used yet.", `id="term-0-title"`, "What happens next", "Timeline", "Who is in it", "Verify the transcript", "Download the transcript", `<span class="chip ">Negotiating</span>`} {
+		if !strings.Contains(beside, want) {
+			t.Errorf("the decided item does not have %q", want)
+		}
+	}
+	if strings.Contains(page, `id="item"`) || !strings.Contains(beside, `id="item"`) {
+		t.Error("the page of a deal has a decision, or the item has none")
 	}
 
 	_, err := buys.Accept(w.Ctx, "p3")
@@ -66,7 +73,7 @@ func TestDealPage(t *testing.T) {
 	_, err = sells.Close(w.Ctx, client.Closing{Outcome: performatives.Completed})
 	testkit.Must(t, err)
 	page = v.sends("GET", at, "").body
-	for _, want := range []string{`<span class="chip good">Completed</span>`, `<div class="where">agreed</div>`, ">What was agreed <", "Download the agreement"} {
+	for _, want := range []string{`<span class="chip good">Completed</span>`, `<div class="where">agreed, <code>terms.price</code></div>`, ">What was agreed <", "Download the agreement", ", accepted by alpha", "Nothing: the deal is over. Completed."} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page of an agreed deal does not have %q", want)
 		}
@@ -110,6 +117,25 @@ func TestWary(t *testing.T) {
 		page := v.sends("GET", "/inbox/items/"+asked.ID, "").body
 		if got := strings.Contains(page, `class="primary" data-open="approve"`); got != c.solid || !strings.Contains(page, `data-open="approve"`) {
 			t.Errorf("%s, %q: Approve stands out: %v", c.reason, c.suggests, got)
+		}
+	}
+}
+
+// The page shows who gave authority to whom.
+func TestDelegationsOfDeal(t *testing.T) {
+	t.Parallel()
+	w, v := entersWorld(t, nil)
+	const clerk = performatives.Agent("agent://acme.example/legal/clerk")
+	w.Principal(clerk)
+	id, item := escalates(w, beta, "plans")
+	_, err := w.Client(alice).Session(id).Rule(w.Ctx, item, client.Ruling{Decision: performatives.Guidance, Comment: "go on"})
+	testkit.Must(t, err)
+	_, err = w.Client(alpha).Session(id).Delegate(w.Ctx, clerk, client.Delegation{Scope: "<i>read</i> it", Authority: client.Advisory})
+	testkit.Must(t, err)
+	page := v.sends("GET", "/inbox/sessions/"+string(id), "").body
+	for _, want := range []string{"Who gave authority to whom", "1 delegation. The list below names each.", `<title>` + string(clerk) + `</title>legal/clerk</text>`, "advisory, offered", "&lt;i&gt;read&lt;/i&gt; it"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not have %q", want)
 		}
 	}
 }

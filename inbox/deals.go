@@ -1,9 +1,7 @@
 package inbox
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/csv"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,7 +13,6 @@ import (
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/inbox/amount"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -196,27 +193,22 @@ func (i *Inbox) exportDeals(w http.ResponseWriter, r *http.Request, who *person)
 		return
 	}
 	f.Limit, f.Cursor = api.MaxPage, ""
-	var out bytes.Buffer
-	rows := csv.NewWriter(&out)
-	rows.UseCRLF = true
-	rows.Write([]string{"session", "purpose", "state", "outcome", "agreed", "amount", "currency", "parties", "openedAt", "changedAt", "waitsFor", "waitsSince"}) //nolint:errcheck // to memory
-	for n := 0; n < maxExported; {
+	s := newSheet("session", "purpose", "state", "outcome", "agreed", "amount", "currency", "parties", "openedAt", "changedAt", "waitsFor", "waitsSince")
+	for !s.full() {
 		page, err := ask(r.Context(), i, who.Agent, api.SessionList, f.ListSessions)
 		if err != nil {
 			i.trouble(w, r, who, err)
 			return
 		}
 		for _, row := range i.rows(page.Sessions, &f) {
-			rows.Write(exportedDeal(row)) //nolint:errcheck // to memory
-			n++
+			s.add(exportedDeal(row)...)
 		}
 		if page.Next == "" {
 			break
 		}
 		f.Cursor = page.Next
 	}
-	rows.Flush()
-	download(w, r, "deals.csv", "text/csv; charset=utf-8; header=present", out.Bytes())
+	s.send(w, r, "deals.csv")
 }
 
 func exportedDeal(s dealRow) []string {
@@ -225,22 +217,10 @@ func exportedDeal(s dealRow) []string {
 		amount, currency = plainly(s.value), s.SessionSummary.Amount.Currency
 	}
 	if s.Waiting != nil {
-		waits, since = strings.Join(uris(s.Waiting.For), " "), s.Waiting.Since
+		waits, since = uris(s.Waiting.For), s.Waiting.Since
 	}
-	row := []string{
-		string(s.Session), s.Purpose, s.State.String(), s.Closing, strconv.FormatBool(s.Agreed), amount, currency, strings.Join(uris(s.Parties), " "),
+	return []string{
+		string(s.Session), s.Purpose, s.State.String(), s.Closing, strconv.FormatBool(s.Agreed), amount, currency, uris(s.Parties),
 		s.Created, s.Updated, waits, since,
 	}
-	for n := range row {
-		row[n] = cell(row[n])
-	}
-	return row
-}
-
-func uris(all []performatives.Agent) []string {
-	texts := make([]string, len(all))
-	for n, a := range all {
-		texts[n] = string(a)
-	}
-	return texts
 }

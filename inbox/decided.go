@@ -1,9 +1,7 @@
 package inbox
 
 import (
-	"bytes"
 	"context"
-	"encoding/csv"
 	"net/http"
 	"net/url"
 	"slices"
@@ -91,41 +89,31 @@ func asEnded(q filters, items []api.EscalationItem) *ended {
 	return e
 }
 
-// maxExported are the rows of an export: what the broker lists of ended items.
-const maxExported = 10_000
-
 // export sends what was decided as CSV (RFC 4180), with the filters of the view.
 func (i *Inbox) export(w http.ResponseWriter, r *http.Request, who *person) {
 	query := r.URL.Query()
 	query.Set("status", "resolved")
 	q := asked(query)
 	q.DecidedBy, q.Limit, q.Cursor = inFull(q.DecidedBy, who.Agent), api.MaxPage, ""
-	var out bytes.Buffer
-	rows := csv.NewWriter(&out)
-	rows.UseCRLF = true
-	rows.Write([]string{ //nolint:errcheck // to memory
+	s := newSheet(
 		"item", "session", "outcome", "decidedAt", "decidedBy", "comment", "inForce", "subject", "purpose", "reason", "urgency",
 		"askedAt", "askedBy", "onBehalfOf", "counterparties", "amount", "currency",
-	})
-	for n := 0; n < maxExported; {
+	)
+	for !s.full() {
 		page, err := ask(r.Context(), i, who.Agent, api.EscalationList, q.ListEscalations)
 		if err != nil {
 			i.trouble(w, r, who, err)
 			return
 		}
 		for k := range page.Escalations {
-			rows.Write(exported(&page.Escalations[k])) //nolint:errcheck // to memory
+			s.add(exported(&page.Escalations[k])...)
 		}
-		if n += len(page.Escalations); page.Next == "" {
+		if page.Next == "" {
 			break
 		}
 		q.Cursor = page.Next
 	}
-	rows.Flush()
-	h := w.Header()
-	h.Set("Content-Type", "text/csv; charset=utf-8; header=present")
-	h.Set("Content-Disposition", `attachment; filename="decided.csv"`)
-	send(w, r, http.StatusOK, out.Bytes())
+	s.send(w, r, "decided.csv")
 }
 
 func exported(item *api.EscalationItem) []string {
@@ -147,25 +135,8 @@ func exported(item *api.EscalationItem) []string {
 	if item.Amount != nil {
 		amount, currency = strconv.FormatFloat(item.Amount.Value, 'f', -1, 64), item.Amount.Currency
 	}
-	with := make([]string, len(item.Counterparties))
-	for n, other := range item.Counterparties {
-		with[n] = string(other)
-	}
-	row := []string{
+	return []string{
 		string(item.ID), string(item.Session), item.Status, item.DecidedAt, string(item.DecidedBy), comment, inforce, subject, item.Purpose, item.Reason,
-		item.Urgency, item.At, string(item.By), string(item.OnBehalfOf), strings.Join(with, " "), amount, currency,
+		item.Urgency, item.At, string(item.By), string(item.OnBehalfOf), uris(item.Counterparties), amount, currency,
 	}
-	for n := range row {
-		row[n] = cell(row[n])
-	}
-	return row
-}
-
-// cell makes text what a spreadsheet shows and does not compute.
-func cell(text string) string {
-	text = oneLine(text)
-	if strings.IndexAny(text, "=+-@＝＋－＠") == 0 {
-		return "'" + text
-	}
-	return text
 }

@@ -177,7 +177,7 @@ func (i *Inbox) findDeals(r *http.Request, who *person, query string) (rows []fo
 		}
 		for _, s := range page.Sessions {
 			d := i.dealRow(s)
-			rows = append(rows, foundRow{Title: d.Title, Note: i.others(s.Parties, who) + " · " + d.Standing, Amount: d.Amount, Link: "sessions/" + string(s.Session), text: strings.Join(uris(s.Parties), " ") + " " + string(s.Session)})
+			rows = append(rows, foundRow{Title: d.Title, Note: i.others(s.Parties, who) + " · " + d.Standing, Amount: d.Amount, Link: "sessions/" + string(s.Session), text: uris(s.Parties) + " " + string(s.Session)})
 		}
 	}
 	return rows, nil

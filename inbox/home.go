@@ -22,6 +22,7 @@ type home struct {
 	Worth  []string // sums, one for each currency
 	Failed []dealRow
 	Since  time.Time
+	Now    time.Time
 	Items  int  // escalations that are open
 	Cut    bool // there are more deals than were looked at
 }
@@ -40,7 +41,7 @@ const (
 )
 
 func (i *Inbox) home(r *http.Request, who *person) (*home, error) {
-	h := &home{Since: i.Now().AddDate(0, 0, -homeDays)}
+	h := &home{Since: i.Now().AddDate(0, 0, -homeDays), Now: i.Now()}
 	items, err := ask(r.Context(), i, who.Agent, api.EscalationList, api.ListEscalations{Limit: 1})
 	if err != nil && !refused(err) {
 		return nil, err

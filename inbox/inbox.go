@@ -16,6 +16,7 @@ import (
 	"embed"
 	"errors"
 	"html/template"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -35,11 +36,13 @@ type Options struct {
 	Service *gateway.Service // calls verbs and submits, as a human who is signed in
 	// Redeem enrols a browser's key with a code, and returns the code's human.
 	Redeem func(ctx context.Context, code string, key performatives.Key, name string) (performatives.Agent, error)
-	NameOf func(performatives.Agent) string                 // a principal's display name in the registry, or ""
-	Key    performatives.Key                                // the broker's, named in decisions
-	Dev    bool                                             // no logins: the visitor chooses a human
-	Humans func(context.Context) ([]api.Card, error)        // under Dev: the humans to choose from
-	Meet   func(context.Context, performatives.Agent) error // under Dev: registers a new human
+	NameOf func(performatives.Agent) string // a principal's display name in the registry, or ""
+	// Operates reports whether a human may read how the installation does; nil is nobody.
+	Operates func(performatives.Agent) bool
+	Key      performatives.Key                                // the broker's, named in decisions
+	Dev      bool                                             // no logins: the visitor chooses a human
+	Humans   func(context.Context) ([]api.Card, error)        // under Dev: the humans to choose from
+	Meet     func(context.Context, performatives.Agent) error // under Dev: registers a new human
 	// OpenRulings leaves open what people decide, unless they seal it.
 	OpenRulings bool
 	From        func(*http.Request) string // the address of a request; nil is that of its connection
@@ -80,7 +83,9 @@ func New(o Options) *Inbox {
 		"GET /items/{id}":       whole(i, "queue", "panes", i.itemBesideQueue, func(p *panes) string { return p.Item.Title }),
 		"GET /home":             whole(i, "home", "home", i.home, func(*home) string { return "Home" }),
 		"GET /sessions":         whole(i, "sessions", "deals", i.deals, func(*deals) string { return "Deals" }),
-		"GET /sessions/{id}":    whole(i, "sessions", "deal", i.deal, func(d *deal) string { return d.Title }),
+		"GET /sessions/{id}":    whole(i, "sessions", "dealpage", i.deal, func(d *deal) string { return d.Title }),
+		"GET /agreements":       whole(i, "agreements", "agreements", i.agreements, func(*agreements) string { return "Agreements" }),
+		"GET /operator":         whole(i, "operator", "operator", i.operator, func(*installation) string { return "Operation" }),
 		"GET /insights":         whole(i, "insights", "insights", i.insights, func(*insights) string { return "Insights" }),
 		"GET /agents":           whole(i, "agents", "agents", i.agents, func(*agents) string { return "Agents" }),
 		"GET /settings":         whole(i, "settings", "settings", i.settings, func(*settings) string { return "Settings" }),
@@ -93,7 +98,7 @@ func New(o Options) *Inbox {
 		"GET /part/several":     part(i, "several", i.several),
 		"GET /part/checks":      part(i, "checks", i.checks),
 		"GET /part/checks/{id}": part(i, "check", i.check),
-		"GET /part/items/{id}":  part(i, "item", i.item),
+		"GET /part/items/{id}":  part(i, "deal", i.itemPage),
 		"GET /amount":           i.understand,
 		"GET /decided.csv":      i.export,
 		"GET /events":           i.follow,
@@ -134,8 +139,10 @@ var templates embed.FS
 func (i *Inbox) openPages() *template.Template {
 	pages := template.New("")
 	return template.Must(pages.Funcs(template.FuncMap{
-		"asset": i.assets.at, "called": i.called, "path": pathOf, "org": organisation, "letters": letters, "lacks": lacks,
-		"iso": iso, "stamp": stamp, "moment": render.Moment, "money": func(n float64, code string) template.HTML { return together(render.Money(n, code)) }, "together": together, "figures": figures, "plainly": plainly, "reason": render.Reason, "deadline": deadline, "ending": render.Ending, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
+		"asset": i.assets.at, "called": i.called, "path": pathOf, "size": size, "count": func(n uint64) int { return int(min(n, math.MaxInt32)) },
+		"org": organisation, "letters": letters, "lacks": lacks, "together": together, "figures": figures, "plainly": plainly,
+		"money": func(n float64, code string) template.HTML { return together(render.Money(n, code)) },
+		"iso":   iso, "stamp": stamp, "moment": render.Moment, "reason": render.Reason, "ending": render.Ending, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
 		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "consents": render.Consents, "next": func(n int) int { return n + 1 },
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },
@@ -166,6 +173,8 @@ type page struct {
 	View string // the template of what it shows
 	Body any
 
+	operates func(performatives.Agent) bool
+
 	Trouble string
 	Humans  []api.Card // under --dev, to choose from
 }
@@ -173,7 +182,7 @@ type page struct {
 // panes are the queue and the item beside it, if any.
 type panes struct {
 	Queue *queue
-	Item  *item
+	Item  *deal
 }
 
 // Open is how many items of a page's queue are open.
@@ -184,10 +193,14 @@ func (p *page) Open() int {
 	return 0
 }
 
+// Operates reports whether the reader is an operator.
+func (p *page) Operates() bool { return p.operates != nil && p.Me != nil && p.operates(p.Me.Agent) }
+
 func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 	p := &page{
 		Base: strings.Repeat("../", max(0, strings.Count(r.URL.Path, "/")-1)), Here: link(strings.TrimPrefix(r.URL.Path, "/"), r.URL.RawQuery),
 		Title: title, Dev: i.Dev, OpenRulings: i.OpenRulings, Key: i.Key, Me: who, Now: i.Now(), At: at,
+		operates: i.Operates,
 	}
 	if at == "queue" || at == "checks" {
 		if at, err := i.cursor(r.Context(), who); err == nil { // else the browser reloads everything when it connects

@@ -47,7 +47,6 @@ type item struct {
 	Wary                bool   // the agent warns of the offer
 	Used                *entry // what the approval was used for first; nil if it was not
 	Allows              bool   // it was approved
-	Pictures            []picture
 }
 
 func (i *Inbox) item(r *http.Request, who *person) (*item, error) {
@@ -60,11 +59,7 @@ func (i *Inbox) item(r *http.Request, who *person) (*item, error) {
 	if err != nil && !refused(err) { // the history may be hidden from those who see the item
 		return nil, err
 	}
-	deal, err := ask(r.Context(), i, who.Agent, api.SessionSnapshot, api.GetSnapshot{Session: it.Session})
-	if err != nil && !refused(err) { // who only sees the item has no picture
-		return nil, err
-	}
-	v := asItem(&it, who, i.newConversation(r.Context(), who, it.Organisation), deal.Offers)
+	v := asItem(&it, who, i.newConversation(r.Context(), who, it.Organisation))
 	v.Now = i.Now()
 	v.Lapsed = v.Lapsed || !v.OfferUntil.IsZero() && v.Now.After(v.OfferUntil)
 	v.Events = render.Events(history.Actions, i.name)
@@ -81,13 +76,13 @@ func (i *Inbox) item(r *http.Request, who *person) (*item, error) {
 	return v, nil
 }
 
-func asItem(it *api.EscalationItem, who *person, c *conversation, offers []api.SnapshotOffer) *item {
+func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 	v := &item{
 		EscalationItem: *it, Me: who, Title: titleOf(it), Fields: asFields(it), Paths: numbers(it), Tally: tallyOf(it), InForce: inForce(it),
 		Conversation: c.all(it.Transcript, it.Opens), Opened: it.Status == "open", Confirms: it.Reason == performatives.Confirmation,
 		Decides: it.You == nil || it.You.Decide, // the broker authorizes it anyway
 		Acts:    it.You == nil || !it.You.Reads,
-		Matter:  it.Status, Pictures: pictures(offers, nil, it.Organisation, it.Labels),
+		Matter:  it.Status,
 	}
 	v.Approves = v.Decides && (it.You == nil || !it.You.Voted) && it.By != who.Agent
 	if it.Proposal != nil {
@@ -110,9 +105,6 @@ func asItem(it *api.EscalationItem, who *person, c *conversation, offers []api.S
 	}
 	v.Wary = it.Reason == adversarial || discourages.MatchString(it.SuggestedAction)
 	v.Allows = !v.Confirms && (it.Status == performatives.Approved || it.Status == performatives.Modified)
-	if v.Allows {
-		v.Used = v.use(offers)
-	}
 	v.ClaimMine = it.Case.Claim != nil && it.Case.Claim.By == who.Agent
 	for _, a := range it.Approvers {
 		if a.Agent != who.Agent {
@@ -128,18 +120,21 @@ const adversarial = "adversarial-detected"
 // discourages are the words of an agent that suggests not to approve.
 var discourages = regexp.MustCompile(`(?i)\b(deny|denied|reject|refuse|decline|do not approve|don't approve)\b`)
 
-// use returns the first act after an approval that needed it: an ACCEPT of an offer, or a COMMIT, by
+// uses finds the first act after an approval that needed it: an ACCEPT of an offer, or a COMMIT, by
 // the side that asked.
-func (v *item) use(offers []api.SnapshotOffer) *entry {
+func (v *item) uses(offers []api.SnapshotOffer) {
+	if !v.Allows {
+		return
+	}
 	decided := stamp(v.DecidedAt)
 	for n := range v.Conversation {
 		e := &v.Conversation[n]
 		of := func(o api.SnapshotOffer) bool { return o.ID == e.About }
 		if (e.Act == "ACCEPT" || e.Act == "COMMIT") && e.From.Organisation() == v.Organisation && e.At.After(decided) && slices.ContainsFunc(offers, of) {
-			return e
+			v.Used = e
+			return
 		}
 	}
-	return nil
 }
 
 // extent returns what the Approve form proposes: exactly the terms that were shown, else

@@ -22,8 +22,8 @@ type picture struct {
 	Points          []point
 	Ours, Theirs    string // what the lines go through, "x,y x,y"
 	Bounds          []line
+	Decisions       []mark
 	Low, High       string // the ends of the scale
-	Decided         string // what the reader's own side may agree to, in words
 }
 
 // A point is one offer.
@@ -34,7 +34,14 @@ type point struct {
 	Offer    string
 	Value    string
 	Status   string
-	Standing bool // open or accepted
+	Standing bool   // open or accepted
+	Decided  string // what humans decided after it, before the next offer
+}
+
+// A mark is where humans decided, after an offer.
+type mark struct {
+	X    int
+	Text string
 }
 
 // A line is a bound that a human set.
@@ -67,18 +74,44 @@ type bound struct {
 }
 
 // pictures draws the numeric terms that changed, those that changed most often first.
-func pictures(offers []api.SnapshotOffer, allowed []api.AuthorityView, us performatives.Organisation, labels map[string]api.Label) (all []picture) {
+func pictures(offers []api.SnapshotOffer, d *deal, us performatives.Organisation, labels map[string]api.Label) (all []picture) {
+	if len(offers) == 0 {
+		return nil
+	}
+	amount, decided := amountOf(offers[len(offers)-1].Terms), d.decided(offers)
 	for _, s := range changing(offers) {
 		if len(all) == mostPictures {
 			break
 		}
-		s.bounds = boundsOf(s.path, amountOf(offers[len(offers)-1].Terms) != nil && amountOf(offers[len(offers)-1].Terms).Path == s.path, allowed, us)
-		p := s.draw(offers, us)
+		s.bounds = boundsOf(s.path, amount != nil && amount.Path == s.path, d.Authorities, us)
+		p := s.draw(offers, decided, us)
 		p.ID = "term-" + strconv.Itoa(len(all))
 		p.Title = cmp.Or(oneLine(labels[s.path].Title), inWords(s.path))
 		all = append(all, p)
 	}
 	return all
+}
+
+// decided says what humans decided after each offer and before the next, as far as the conversation is shown.
+func (d *deal) decided(offers []api.SnapshotOffer) []string {
+	said := make([]string, len(offers))
+	for _, e := range d.Conversation {
+		if e.Decision == "" {
+			continue
+		}
+		for n, o := range slices.Backward(offers) {
+			at := slices.IndexFunc(d.Proposals, func(p api.OfferView) bool { return p.Proposal == o.ID })
+			if at < 0 || d.Proposals[at].Sequence > e.Number {
+				continue
+			}
+			if said[n] != "" {
+				said[n] += "; "
+			}
+			said[n] += pathOf(e.From) + ": " + oneLine(e.Decision)
+			break
+		}
+	}
+	return said
 }
 
 // changing returns the numeric terms that at least two offers have, with different values.
@@ -154,7 +187,7 @@ func boundsOf(path string, amount bool, allowed []api.AuthorityView, us performa
 	return all
 }
 
-func (s series) draw(offers []api.SnapshotOffer, us performatives.Organisation) picture {
+func (s series) draw(offers []api.SnapshotOffer, decided []string, us performatives.Organisation) picture {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, v := range s.values {
 		low, high = min(low, v), max(high, v)
@@ -178,14 +211,19 @@ func (s series) draw(offers []api.SnapshotOffer, us performatives.Organisation) 
 		}
 		at := point{
 			X: pictureLeft + n*(pictureWidth-2*pictureLeft)/max(1, len(offers)-1), Y: y(v), Ours: o.By.Organisation() == us,
-			By: o.By, Offer: o.ID, Value: render.Figure(v), Status: o.Status, Standing: o.Status == "open" || o.Status == "accepted",
+			By: o.By, Offer: o.ID, Value: render.Figure(v), Status: o.Status, Standing: o.Status == "open" || o.Status == "accepted", Decided: decided[n],
 		}
 		through := &theirs
 		if at.Ours {
 			through = &ours
 		}
 		*through = append(*through, strconv.Itoa(at.X)+","+strconv.Itoa(at.Y))
-		said = append(said, at.Value)
+		text := at.Value
+		if at.Decided != "" {
+			text += " (" + at.Decided + ")"
+			p.Decisions = append(p.Decisions, mark{at.X, at.Decided})
+		}
+		said = append(said, text)
 		p.Points = append(p.Points, at)
 	}
 	p.Ours, p.Theirs = strings.Join(ours, " "), strings.Join(theirs, " ")

@@ -110,7 +110,7 @@ func (i *Inbox) wholeQueue(r *http.Request, who *person) (*panes, error) {
 }
 
 func (i *Inbox) itemBesideQueue(r *http.Request, who *person) (*panes, error) {
-	it, err := i.item(r, who)
+	it, err := i.itemPage(r, who)
 	if err != nil {
 		return nil, err
 	}

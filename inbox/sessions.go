@@ -44,7 +44,8 @@ type entry struct {
 	At           time.Time
 	Hash         performatives.Hash
 	Stake        bool
-	About        string // the offer or the delegation that it refers to
+	About        string // the offer, the delegation or the escalation that it refers to
+	Decision     string // of a human
 }
 
 // A conversation reads a transcript, entry by entry, from an organisation's point of view.
@@ -80,6 +81,10 @@ func (c *conversation) entry(e transcript.Entry) entry {
 	}
 	if m.Body != nil {
 		v.About = m.Body.Refers()
+		if inform, is := m.Body.(*performatives.InformBody); is && m.Sender.IsHuman() {
+			ruling, _ := inform.Ruling()
+			v.Decision = ruling.Decision
+		}
 	}
 	switch {
 	case m.Sender.IsBroker():

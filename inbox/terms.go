@@ -14,6 +14,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/escalation"
 )
 
 // A termTable is terms at stake, before and now.
@@ -24,9 +25,14 @@ type termTable struct {
 
 // asTerms returns the terms at stake, those that matter first.
 func asTerms(item *api.EscalationItem) []render.Term {
+	return termsOf(item.Changes, item.Amount, item.Labels)
+}
+
+// termsOf returns the terms of an offer, those that matter first.
+func termsOf(changes []api.Change, amount *escalation.Amount, labels map[string]api.Label) []render.Term {
 	var all []render.Term
-	for _, c := range item.Changes {
-		t := render.Term{Change: c, Note: item.Labels[c.Path].Description, Stake: item.Amount != nil && item.Amount.Path == c.Path}
+	for _, c := range changes {
+		t := render.Term{Change: c, Note: labels[c.Path].Description, Stake: amount != nil && amount.Path == c.Path}
 		t.Label = cmp.Or(c.Label, inWords(c.Path))
 		all = append(all, t)
 	}
@@ -37,12 +43,15 @@ func asTerms(item *api.EscalationItem) []render.Term {
 // foldTerms splits the terms into those that are shown at once and the rest: with an
 // offer before it, the rest is what stayed the same.
 func foldTerms(item *api.EscalationItem) (first, rest termTable) {
-	all := asTerms(item)
+	return fold(asTerms(item), item.Previous != nil)
+}
+
+func fold(all []render.Term, compared bool) (first, rest termTable) {
 	n := min(len(all), firstTerms)
 	for n < len(all) && weight(all[n]) < 2 {
 		n++
 	}
-	return termTable{item.Previous != nil, all[:n]}, termTable{Rows: all[n:]}
+	return termTable{compared, all[:n]}, termTable{Rows: all[n:]}
 }
 
 // firstTerms is how many terms are shown before the rest is folded.

@@ -51,6 +51,7 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.EscalationHistory, b.Parts.Approvals.History),
 		verbs.Handle(api.EscalationWatch, b.Parts.Approvals.Watch),
 		verbs.Handle(api.BrokerInfo, b.brokerInfo),
+		verbs.Handle(api.BrokerStatus, b.brokerStatus),
 		verbs.Handle(api.AgentAdd, b.Custody.AgentAdd),
 		verbs.Handle(api.AgentHost, b.Custody.AgentHost),
 		verbs.Handle(api.AgentUnhost, b.Custody.AgentUnhost),

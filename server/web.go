@@ -62,7 +62,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.health(w, r, o.Data) })
 	mux.HandleFunc("GET /version", s.version)
 	pages := inbox.New(inbox.Options{
-		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Key: s.Broker.Command.Key(), Dev: s.Broker.Options.Dev, OpenRulings: o.OpenRulings, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
+		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Operates: s.operates, Key: s.Broker.Command.Key(), Dev: s.Broker.Options.Dev, OpenRulings: o.OpenRulings, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
 	requests := httpgateway.New(httpgateway.Options{Service: s.Broker.Service, Origins: o.HTTPOrigins})

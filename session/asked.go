@@ -1,7 +1,9 @@
 package session
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
@@ -55,6 +57,34 @@ func (s *State) Escalations(each func(*escalation.Item)) {
 // NewestEscalations are the items that were opened last: one, or those of all
 // organisations that confirm an agreement. Do not change them.
 func (s *State) NewestEscalations() []*escalation.Item { return s.asked }
+
+// A Pause is a time in which humans decided, and no deadline passed.
+type Pause struct {
+	From, Until time.Time // Until is zero while it goes on
+}
+
+// Pauses are the times in which the session was paused, oldest first.
+func (s *State) Pauses() (all []Pause) {
+	items := make([]*escalation.Item, 0, s.items.Len())
+	for _, item := range s.items.All() {
+		items = append(items, item)
+	}
+	slices.SortFunc(items, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	for _, item := range items {
+		p := Pause{From: item.At, Until: item.End.At}
+		if item.Open() {
+			p.Until = time.Time{}
+		}
+		if n := len(all); n > 0 && (all[n-1].Until.IsZero() || p.From.Before(all[n-1].Until)) { // the organisations that confirm an agreement
+			if last := &all[n-1].Until; p.Until.IsZero() || !last.IsZero() && p.Until.After(*last) {
+				*last = p.Until
+			}
+			continue
+		}
+		all = append(all, p)
+	}
+	return all
+}
 
 // EscalationsOf counts how often a side has escalated.
 func (s *State) EscalationsOf(side performatives.Agent) int {

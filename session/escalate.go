@@ -176,12 +176,10 @@ func (s *State) AmountAtStake(o *Offer, paths []string) *escalation.Amount {
 
 func (s *State) amountAtStake(o *Offer, paths []string) (highest *escalation.Amount, unreadable bool) {
 	look := func(body jsontext.Value, paths []string) {
-		found, unread := escalation.Amounts(body, paths, s.Policy.Format >= 3)
+		found, unread := escalation.Highest(body, paths, s.Policy.Format >= 3)
 		unreadable = unreadable || unread != ""
-		for _, a := range found {
-			if highest == nil || a.Value > highest.Value {
-				highest = &a
-			}
+		if found != nil && (highest == nil || found.Value > highest.Value) {
+			highest = found
 		}
 	}
 	p := s.pledge(o)

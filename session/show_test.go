@@ -64,6 +64,10 @@ func (c *conversation) show(what []string) ([]string, error) {
 			}
 			say("%s", line)
 		}
+	case "pauses":
+		for _, p := range v.Pauses {
+			say("%s to %s", p.From, cmp.Or(p.Until, "now"))
+		}
 	case "delegations":
 		for _, d := range v.Delegations {
 			line := fmt.Sprintf("%s: %s to %s, for %s, %s, depth %d, %s", d.ID, d.From, d.To, d.OnBehalfOf, d.Authority, d.Depth, d.Status)

@@ -101,6 +101,16 @@ func (s *Store) WaitingPulls(ctx context.Context, stream, name string) (int, err
 	return c.CachedInfo().NumWaiting, nil
 }
 
+// Unacknowledged is how many messages a consumer has still to see or to acknowledge.
+func (s *Store) Unacknowledged(ctx context.Context, stream, name string) (uint64, error) {
+	c, err := s.js.Consumer(ctx, stream, name)
+	if err != nil {
+		return 0, err
+	}
+	info := c.CachedInfo()
+	return info.NumPending + uint64(max(0, info.NumAckPending)), nil
+}
+
 // RemoveConsumers removes those of the named consumers that are there, all at once.
 func (s *Store) RemoveConsumers(ctx context.Context, stream string, names ...string) error {
 	var removals errgroup.Group

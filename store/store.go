@@ -18,6 +18,8 @@ package store
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -147,6 +149,25 @@ func (s *Store) Info(ctx context.Context, stream string) (Info, error) {
 		s.scaled(info)
 	}
 	return Info{Last: info.State.LastSeq}, nil
+}
+
+// Streams lists the fixed streams as the server has them, by name.
+func (s *Store) Streams(ctx context.Context) (all []api.StreamRow, err error) {
+	for _, name := range slices.Sorted(maps.Keys(s.streams)) {
+		info, err := s.streams[name].Info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		row := api.StreamRow{Name: name, Messages: info.State.Msgs, Bytes: info.State.Bytes, Replicas: info.Config.Replicas}
+		if info.Cluster != nil {
+			row.Leader = info.Cluster.Leader
+		}
+		if fault := quorum(info); fault != nil {
+			row.Fault = fault.Error()
+		}
+		all = append(all, row)
+	}
+	return all, nil
 }
 
 // stream finds one of the fixed streams, or that of a bucket.

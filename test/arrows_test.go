@@ -66,7 +66,7 @@ var places = map[string]place{
 	"internal/natslogin":  plain(),
 	"store":               plain("api", "internal/background", "internal/pending", "performatives"),
 
-	"broker/registry":     plain("api/fit", "session/agreement", "api", "discovery", "internal/background", "internal/outbound", "internal/publicnet", "performatives", "schemas", "session", "store"),
+	"broker/registry":     plain("api/fit", "session/agreement", "api", "discovery", "escalation", "internal/background", "internal/outbound", "internal/publicnet", "performatives", "schemas", "session", "store"),
 	"broker/custody":      plain("broker/registry", "api/fit", "api", "internal/background", "internal/sealing", "performatives", "session", "store"),
 	"broker/limits":       plain("api", "performatives"),
 	"broker/reads":        plain("api/fit", "api", "api/render", "broker/archive", "broker/ledger", "broker/registry", "broker/sessionlist", "broker/timers", "delegation", "escalation", "performatives", "session", "session/agreement", "session/agreement/inclusion", "session/transcript", "store"),
@@ -112,7 +112,7 @@ var places = map[string]place{
 	"inbox/notify":        plain("escalation", "internal/webhook", "performatives", "api/render", "api"),
 	"server":              plain("api", "client/negotiator", "session/modes", "broker", "broker/approvals", "broker/archive", "broker/availability", "broker/cluster", "broker/custody", "broker/hosted", "broker/insights", "broker/ledger", "broker/limits", "broker/proposals", "broker/reads", "broker/registry", "broker/sessionlist", "broker/timers", "broker/turns", "broker/verbs", "broker/wakeups", "discovery", "escalation", "gateway", "gateway/a2a", "gateway/ard", "gateway/bindu", "gateway/http", "gateway/index", "gateway/macp", "gateway/mcp", "gateway/nats", "gateway/oap", "inbox", "inbox/notify", "internal/background", "internal/outbound", "internal/publicnet", "performatives", "server/embedded", "server/login", "session", "session/agreement", "store", "internal/natslogin"),
 	"api/render":          pure("api/fit", "session/agreement", "discovery", "escalation", "performatives", "session", "session/transcript", "api"),
-	"cmd/parley/demo":     plain("session/agreement", "session/agreement/inclusion", "internal/background", "client", "gateway/macp/pb", "session/modes", "client/negotiator", "server", "performatives", "api/render", "session", "client/tender", "session/transcript", "api"),
+	"cmd/parley/demo":     plain("escalation", "session/agreement", "session/agreement/inclusion", "internal/background", "client", "gateway/macp/pb", "session/modes", "client/negotiator", "server", "performatives", "api/render", "session", "client/tender", "session/transcript", "api"),
 	"cmd/parley/bench":    plain("internal/background", "client", "server", "performatives", "api", "internal/natslogin"),
 	"cmd/parley":          free,
 	testkit:               free,   // and only tests may import it

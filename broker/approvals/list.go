@@ -142,6 +142,21 @@ func behind(all lists, q *api.ListEscalations) (list []*approval) {
 }
 
 // matches reports whether a request asks for an approval.
+// Overdue is how many open approvals are late, of all organisations, and since when the oldest is.
+func (a *Approvals) Overdue(now time.Time) (n int, since string) {
+	open := a.queue.of("").open // the one due first at the top
+	for ; n < len(open); n++ {
+		due := open[n].AnswerDue()
+		if at, err := time.Parse(time.RFC3339Nano, due); err != nil || !at.Before(now) {
+			break
+		}
+		if n == 0 {
+			since = due
+		}
+	}
+	return n, since
+}
+
 func (a *Approvals) matches(c api.Caller, k *approval, q *api.ListEscalations, words []string) bool {
 	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session || !k.contains(words, c.Opens) ||
 		!endedAs(k, q) || !isWith(k, q.Counterparty) {

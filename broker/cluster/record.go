@@ -19,6 +19,8 @@ type record struct {
 	Ends    map[string]uint64 `json:"ends"`             // of the derived streams at that time
 	Synced  uint64            `json:"synced"`           // what Applied was so long ago that all of it is on disk
 
+	Version string `json:"version,omitzero"` // of the broker
+
 	// HandedOver are sessions of which this broker cannot apply side effects, with the sequence after which.
 	HandedOver map[performatives.SessionID]uint64 `json:"handedOver,omitzero"`
 
@@ -80,7 +82,7 @@ func (m *Membership) synced(now time.Time, applied uint64) uint64 {
 
 // write writes this broker's record as it is now.
 func (m *Membership) write(ctx context.Context) error {
-	now := record{Applied: m.applied(), HandedOver: m.handedOverNow()}
+	now := record{Applied: m.applied(), Version: api.Version, HandedOver: m.handedOverNow()}
 	now.Synced = m.synced(m.o.Now(), now.Applied)
 	var err error
 	if now.Ends, err = m.derivedEnds(ctx); err != nil {

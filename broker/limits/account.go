@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,7 +70,18 @@ type Accounts struct {
 	open      map[string]*account // by what it is opened for
 	addresses int
 	sweepAt   int // look for idle ones when there are so many
+	hits      []Hit
 }
+
+// A Hit is who exceeded which limit, how often, and when last.
+type Hit struct {
+	Who, Limit string
+	At         time.Time
+	Times      uint64
+}
+
+// mostHits are kept: the newest.
+const mostHits = 100
 
 // An account is what one principal, organisation, address or pair of organisations uses.
 type account struct {
@@ -150,7 +162,7 @@ func (a Account) Admit(requests, bytes int) error {
 		one.refill(now)
 		for u, need := range needs {
 			if one.amounts[u] < min(need, one.kind.quotas[u].most) {
-				return one.refuse(Unit(u), need)
+				return a.refuse(one, Unit(u), need)
 			}
 		}
 	}
@@ -186,7 +198,7 @@ func (a Account) Hold(u Unit, n float64) (release func(), err error) {
 	mine := a.accounts.find(a.owner, a.accounts.now())
 	for one := mine; one != nil; one = one.of {
 		if one.amounts[u]+n > one.kind.quotas[u].most {
-			return nil, one.refuse(u, n)
+			return nil, a.refuse(one, u, n)
 		}
 	}
 	return a.accounts.hold(mine, u, n), nil
@@ -215,6 +227,42 @@ func (s *Accounts) hold(mine *account, u Unit, n float64) (release func()) {
 	})
 }
 
+// Hits are the newest of who exceeded which limit, the last first.
+func (s *Accounts) Hits() []Hit {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(s.hits)
+	slices.Reverse(all)
+	return all
+}
+
+// refuse notes who exceeded which limit; under mu.
+func (a Account) refuse(one *account, u Unit, need float64) error {
+	hit := Hit{Who: a.owner, Limit: one.limit(u), Times: 1}
+	s := a.accounts
+	if n := slices.IndexFunc(s.hits, func(h Hit) bool { return h.Who == hit.Who && h.Limit == hit.Limit }); n >= 0 {
+		hit.Times += s.hits[n].Times
+		s.hits = slices.Delete(s.hits, n, n+1)
+	} else if len(s.hits) == mostHits {
+		s.hits = slices.Delete(s.hits, 0, 1)
+	}
+	hit.At = s.now()
+	s.hits = append(s.hits, hit)
+	return one.refuse(u, need)
+}
+
+// limit names a limit.
+func (a *account) limit(u Unit) string {
+	name := units[u].name
+	if a.kind.prefix != "" {
+		name = a.kind.prefix + strings.ToUpper(name[:1]) + name[1:]
+	}
+	return name
+}
+
 // refill gives back what has come back since the last time.
 func (a *account) refill(now time.Time) {
 	passed := now.Sub(a.refilled).Seconds()
@@ -233,10 +281,7 @@ func (a *account) spend(u Unit, n float64) {
 
 // refuse is the one place that says which limit is exceeded, and when to ask again.
 func (a *account) refuse(u Unit, need float64) error {
-	name, q, unit := units[u].name, a.kind.quotas[u], units[u]
-	if a.kind.prefix != "" {
-		name = a.kind.prefix + strings.ToUpper(name[:1]) + name[1:]
-	}
+	name, q, unit := a.limit(u), a.kind.quotas[u], units[u]
 	if u >= spent {
 		return api.RateLimited(name, unit.again, "no more than %.0f %s at a time for %s", q.most, unit.what, a.kind.whose)
 	}

@@ -360,3 +360,29 @@ func bytesLeft(t *testing.T, err error, code session.Code, most int) (left int) 
 	}
 	return *d.BytesLeft
 }
+
+// Who exceeded a limit is kept, the newest last; of many, as many as are bounded.
+func TestHits(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1, 0)
+	s := NewAccounts(Limits{}.WithDefaults(), func() time.Time { return now })
+	exceed := func(who performatives.Agent) {
+		for s.Of(who).Admit(1, 1<<40) == nil {
+		}
+	}
+	for n := range mostHits + 5 {
+		exceed(performatives.Agent(fmt.Sprintf("agent://a%d.example/x", n)))
+	}
+	now = now.Add(time.Millisecond)
+	exceed("agent://a50.example/x")
+	hits := s.Hits()
+	if len(hits) != mostHits || hits[0].Who != "agent://a50.example/x" || hits[0].Limit != "bytes" || hits[0].Times != 2 || !hits[0].At.Equal(now) {
+		t.Errorf("%d hits, the first is %+v", len(hits), hits[0])
+	}
+	if last := hits[len(hits)-1]; last.Who != "agent://a5.example/x" || last.Times != 1 {
+		t.Errorf("the oldest is %+v", last)
+	}
+	if (*Accounts)(nil).Hits() != nil {
+		t.Error("nobody's accounts have hits")
+	}
+}

@@ -26,6 +26,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/internal/outbound"
 	"github.com/parley-asp/parley/performatives"
@@ -58,8 +59,8 @@ type Options struct {
 	// Available reports whether an agent is online, and when it was last seen.
 	Available func(performatives.Agent) (online bool, last time.Time)
 
-	// HasRole reports whether the rules let a human read all deals of its organisation; nil is nobody.
-	HasRole func(performatives.Agent) bool
+	// HasRole reports whether the rules give a human one of these roles; nil gives none.
+	HasRole func(who performatives.Agent, roles ...string) bool
 
 	// Document reads the DID document at a URL; nil reads none.
 	Document func(ctx context.Context, url string) ([]byte, error)
@@ -226,7 +227,28 @@ func (r *Registry) ReadsAll(c api.Caller) bool {
 	if c.Operator || c.Agent == "" {
 		return false
 	}
-	return r.Audits(c) || r.o.HasRole != nil && r.o.HasRole(c.Agent)
+	return r.Audits(c) || r.o.HasRole != nil && r.o.HasRole(c.Agent, escalation.RoleOwner, escalation.RoleAuditor)
+}
+
+// Operates reports whether the caller may read how the installation does: an operator, and a human who is
+// one by the rules.
+func (r *Registry) Operates(c api.Caller) bool {
+	return c.Operator || r.o.HasRole != nil && r.o.HasRole(c.Agent, escalation.RoleOperator)
+}
+
+// Count counts principals by kind, and those of them that are online.
+func (r *Registry) Count() (n api.PrincipalCounts) {
+	for _, card := range r.cache.list(func(api.Card) bool { return true }) {
+		online, _ := r.o.Available(card.Agent)
+		all, there := &n.Agents, &n.AgentsOnline
+		if card.Agent.IsHuman() {
+			all, there = &n.Humans, &n.HumansOnline
+		}
+		if *all++; online {
+			*there++
+		}
+	}
+	return n
 }
 
 // RefuseAuditors refuses to have a caller who is an auditor do more than read.

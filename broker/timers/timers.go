@@ -163,6 +163,19 @@ func (t *Timers) Purge(ctx context.Context, id performatives.SessionID) error {
 	return t.Store.Purge(ctx, api.TimersStream, timerAt+string(id))
 }
 
+// Overdue is how many timers fired that nobody has seen to, and when the oldest was due.
+func (t *Timers) Overdue(ctx context.Context) (n uint64, since time.Time, err error) {
+	first, err := t.Store.Next(ctx, api.TimersStream, 0, timerDue+"*")
+	if err != nil || first == nil {
+		return 0, since, err
+	}
+	if since, err = time.Parse(time.RFC3339Nano, string(first.Data)); err != nil {
+		since = first.Time // a version before this one set the timer
+	}
+	n, err = t.Store.Unacknowledged(ctx, api.TimersStream, timerConsumer)
+	return n, since, err
+}
+
 // Stored is when a session's timer fires, "" for none, and whether one fired that nobody has seen to.
 func (t *Timers) Stored(ctx context.Context, id performatives.SessionID) (at string, due bool, err error) {
 	set, err := t.Store.Last(ctx, api.TimersStream, timerAt+string(id))

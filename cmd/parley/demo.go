@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +44,7 @@ operator's key: --operator, or operator.nk in --data.`,
   parley demo --mode binding
   parley demo --mode haggle
   parley demo --mode tender
+  parley demo --mode haggle --open
   parley demo --mode all --keep ./demo
   parley demo --face http
   parley demo --face mcp
@@ -58,6 +62,7 @@ operator's key: --operator, or operator.nk in --data.`,
 	flags.String("data", defaultData, "with --url: the broker's data `DIR`, which holds operator.nk")
 	flags.String("operator", "", "with --url: `FILE` with the seed of the broker's operator")
 	flags.String("keep", "", "keep the transcripts and the started broker's data in `DIR`")
+	flags.Bool("open", false, "at the end, open a deal of the demo in a browser ($BROWSER, else the system's), and serve until Ctrl-C")
 	flags.Bool("quiet", false, "print only the summary")
 	return cmd
 }
@@ -77,14 +82,25 @@ func runDemo(cmd *cobra.Command, _ []string) error {
 	if !asked(cmd, "json") {
 		o.Out = cmd.OutOrStdout()
 	}
-	report, err := demo.Run(cmd.Context(), o)
-	if err != nil {
-		return err
+	told := func(report demo.Report) error {
+		if asked(cmd, "json") {
+			return show(cmd, report, nil)
+		}
+		return say(cmd, moreAbout(report, o, reach))
 	}
-	if asked(cmd, "json") {
-		err = show(cmd, report, nil)
-	} else {
-		err = say(cmd, moreAbout(report, o, reach))
+	if asked(cmd, "open") {
+		if o.URL != "" {
+			return usage(demo.ErrRunning)
+		}
+		o.Open = func(ctx context.Context, report demo.Report, url string) error {
+			return errors.Join(told(report), openPage(ctx, cmd.ErrOrStderr(), url))
+		}
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	report, err := demo.Run(ctx, o)
+	if err == nil && o.Open == nil {
+		err = told(report)
 	}
 	if err == nil && !report.OK {
 		err = errors.New("the demo failed")

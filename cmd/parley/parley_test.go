@@ -24,7 +24,7 @@ import (
 // TestMain lets the scripts of testdata run this program, and two more that
 // stand in for what is around it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"parley": main, "await": await, "converse": converse})
+	testscript.Main(m, map[string]func(){"parley": main, "await": await, "converse": converse, "browse": browse})
 }
 
 func TestScripts(t *testing.T) {

@@ -46,7 +46,8 @@ func (b *browser) fits() {
 	b.Helper()
 	// Not innerWidth: a phone makes that as wide as what runs out of it.
 	if over := get[float64](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
-		b.Errorf("the page is %g pixels wider than the window, which has %g", over, get[float64](b, `document.documentElement.clientWidth`))
+		b.Errorf("the page is %g pixels wider than the window, which has %g; beyond it are %s", over, get[float64](b, `document.documentElement.clientWidth`), get[string](b, `[...document.body.querySelectorAll('*')]
+  .filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 0.5).slice(0, 6).map((e) => e.outerHTML.slice(0, 90)).join('\n')`))
 	}
 }
 

@@ -49,6 +49,7 @@ type Options struct {
 	MACP     string        // with URL and Face MACP: host:port of that broker's MACP
 	Operator nkeys.KeyPair // of that broker; nil under --dev
 	Mode     string        // one of Choices; default the first
+	Open     Opener        // shows a deal while the broker that was started still serves; nil shows none
 	Keep     string        // directory for the transcripts and the started broker's data; "" removes them
 
 	Out   io.Writer // nil prints nothing
@@ -79,8 +80,8 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return run(ctx, o, list)
 }
 
-func run(ctx context.Context, o Options, list []scene) (Report, error) {
-	s, err := open(ctx, o)
+func run(ctx context.Context, o Options, list []scene) (report Report, failed error) {
+	s, err := open(ctx, o, list)
 	if err != nil {
 		return Report{}, err
 	}
@@ -98,10 +99,16 @@ func run(ctx context.Context, o Options, list []scene) (Report, error) {
 		}
 		p.draw(&list[i], all[i])
 	}
-	if err := errors.Join(ctx.Err(), s.close()); err != nil {
-		return Report{}, err
+	ended := ctx.Err()
+	if o.Open == nil || ended != nil {
+		ended = errors.Join(ended, s.close())
+	} else {
+		defer func() { failed = errors.Join(failed, s.close()) }()
 	}
-	report := Report{Broker: s.key, OK: true}
+	if ended != nil {
+		return Report{}, ended
+	}
+	report = Report{Broker: s.key, OK: true}
 	for i := range list {
 		r := check(&list[i], all[i], s.key)
 		report.Scenes = append(report.Scenes, r)
@@ -110,7 +117,11 @@ func run(ctx context.Context, o Options, list []scene) (Report, error) {
 	kept := keep(o.Keep, list, all)
 	signed := p.agreements(s, all, &report, o)
 	p.summary(&report, o)
-	return report, errors.Join(kept, signed, p.err)
+	err = errors.Join(kept, signed, p.err)
+	if o.Open != nil && err == nil {
+		err = s.show(ctx, o.Open, list[len(list)-1].roles[0].agent, report)
+	}
+	return report, err
 }
 
 // Transcripts is the subdirectory of Keep that holds the exported transcripts.

@@ -184,7 +184,7 @@ func TestKeep(t *testing.T) {
 // faults.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	s, err := open(t.Context(), Options{})
+	s, err := open(t.Context(), Options{}, nil)
 	testkit.Must(t, err)
 	defer s.close() //nolint:errcheck // only a test
 	sc := pattern(t, "simple-accept")

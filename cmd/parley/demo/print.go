@@ -130,7 +130,7 @@ func (p *printer) end(chat *render.Chat, all played) {
 // summary prints the results, and the verification of every transcript.
 func (p *printer) summary(r *Report, o Options) {
 	where := "The broker has stopped. Using"
-	if o.URL != "" {
+	if o.URL != "" || o.Open != nil {
 		where = "The broker exported them. Using"
 	}
 	p.heading("Every transcript, verified offline")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 )
@@ -37,11 +38,17 @@ const (
 )
 
 // open starts a broker, or connects to the running one.
-func open(ctx context.Context, o Options) (s *stage, err error) {
+func open(ctx context.Context, o Options, list []scene) (s *stage, err error) {
+	if o.Open != nil && o.URL != "" {
+		return nil, ErrRunning
+	}
 	s = &stage{url: o.URL, face: cmp.Or(o.Face, NATS)}
 	listen, macp := "", ""
 	if s.face != NATS {
 		s.http, listen = o.HTTP, "127.0.0.1:0"
+	}
+	if o.Open != nil {
+		listen = "127.0.0.1:0"
 	}
 	if s.face == MACP {
 		s.macp, macp = o.MACP, "127.0.0.1:0"
@@ -61,11 +68,15 @@ func open(ctx context.Context, o Options) (s *stage, err error) {
 			}
 			data = s.temp
 		}
-		if s.server, err = server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1", HTTP: listen, MACP: macp}); err != nil {
+		var rules *escalation.Rules
+		if o.Open != nil {
+			rules = owners(list)
+		}
+		if s.server, err = server.Start(ctx, server.Options{Data: data, Listen: "127.0.0.1:-1", HTTP: listen, MACP: macp, Rules: rules}); err != nil {
 			return s, err
 		}
 		s.url, pair = s.server.URL, s.server.Operator()
-		if listen != "" {
+		if s.face != NATS {
 			s.http, s.macp = "http://"+s.server.HTTPAddr, s.server.MACPAddr
 		}
 	}

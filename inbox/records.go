@@ -1,0 +1,106 @@
+package inbox
+
+import (
+	"bytes"
+	"encoding/csv"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// transcript sends the entries as JSON lines, what parley session verify reads.
+func (i *Inbox) transcript(w http.ResponseWriter, r *http.Request, who *person) {
+	id := performatives.SessionID(r.PathValue("id"))
+	var lines []byte
+	for at := uint64(0); ; {
+		page, err := ask(r.Context(), i, who.Agent, api.SessionMessages, api.ListMessages{Session: id, Since: at, Limit: api.MaxPage})
+		if err != nil {
+			i.trouble(w, r, who, err)
+			return
+		}
+		for _, entry := range page.Messages {
+			lines = append(append(lines, entry...), '\n')
+		}
+		if page.Next == nil {
+			break
+		}
+		at = *page.Next
+	}
+	download(w, r, string(id)+".jsonl", "application/jsonl", lines)
+}
+
+// agreement sends the document of an agreement, what parley agreement verify reads.
+func (i *Inbox) agreement(w http.ResponseWriter, r *http.Request, who *person) {
+	document, err := ask(r.Context(), i, who.Agent, api.AgreementGet, api.GetAgreement{Session: performatives.SessionID(r.PathValue("id"))})
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	data, err := json.Marshal(document, json.Deterministic(true))
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	download(w, r, "agreement-"+r.PathValue("id")+".json", "application/json", data)
+}
+
+// maxExported are the rows of an export: what the broker lists of ended items.
+const maxExported = 10_000
+
+// A sheet is a table in CSV (RFC 4180).
+type sheet struct {
+	out  bytes.Buffer
+	rows *csv.Writer
+	n    int // rows below the names
+}
+
+func newSheet(names ...string) *sheet {
+	s := new(sheet)
+	s.rows = csv.NewWriter(&s.out)
+	s.rows.UseCRLF = true
+	s.rows.Write(names) //nolint:errcheck // to memory
+	return s
+}
+
+func (s *sheet) add(row ...string) {
+	for n := range row {
+		row[n] = cell(row[n])
+	}
+	s.rows.Write(row) //nolint:errcheck // to memory
+	s.n++
+}
+
+func (s *sheet) full() bool { return s.n >= maxExported }
+
+func (s *sheet) send(w http.ResponseWriter, r *http.Request, name string) {
+	s.rows.Flush()
+	download(w, r, name, "text/csv; charset=utf-8; header=present", s.out.Bytes())
+}
+
+// cell makes text what a spreadsheet shows and does not compute.
+func cell(text string) string {
+	text = oneLine(text)
+	if strings.IndexAny(text, "=+-@＝＋－＠") == 0 {
+		return "'" + text
+	}
+	return text
+}
+
+func uris(all []performatives.Agent) string {
+	texts := make([]string, len(all))
+	for n, a := range all {
+		texts[n] = string(a)
+	}
+	return strings.Join(texts, " ")
+}
+
+func download(w http.ResponseWriter, r *http.Request, name, kind string, data []byte) {
+	h := w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	send(w, r, http.StatusOK, data)
+}
