@@ -131,24 +131,27 @@ func (r batchReader) read(ctx context.Context, stream, subject string, from uint
 		return nil, false, ctx.Err()
 	}
 	reply := r.nc.NewRespInbox()
-	sub, err := r.nc.SubscribeSync(reply)
+	answers := make(chan *nats.Msg, batchMessages+1) // a subscription's own has room for 65,536
+	sub, err := r.nc.ChanSubscribe(reply, answers)
 	if err != nil {
 		return nil, false, err
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // of a connection that is closing
-	if err := sub.SetPendingLimits(-1, -1); err != nil {
-		return nil, false, err
-	}
 	if err := r.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, reply, request); err != nil {
 		return nil, false, err
 	}
+	silent := time.NewTimer(answerTimeout)
+	defer silent.Stop()
 	for {
-		m, err := sub.NextMsg(answerTimeout) // also when nobody waits for it any more: it is on its way
-		if errors.Is(err, nats.ErrTimeout) {
-			err = fmt.Errorf("%w: %w", errNoAnswer, err)
-		}
-		if err != nil {
-			return batch, false, err
+		var m *nats.Msg
+		silent.Reset(answerTimeout)
+		select { // also when nobody waits for it any more: it is on its way
+		case got, open := <-answers:
+			if m = got; !open {
+				return batch, false, nats.ErrConnectionClosed
+			}
+		case <-silent.C:
+			return batch, false, fmt.Errorf("%w: %w", errNoAnswer, nats.ErrTimeout)
 		}
 		switch status := m.Header.Get("Status"); status {
 		case "":

@@ -127,13 +127,17 @@ func (x *Reads) AuditSession(ctx context.Context, _ api.Caller, q api.AuditRef) 
 		}
 		from = ""
 	}
+	counts, _, err := x.o.Store.Counts(ctx, api.InboxStream, api.InboxesOf(held.Session), 0)
+	if err != nil {
+		return held, err
+	}
 	if part != copiesPart {
-		if counted, err := x.heldInboxes(ctx, &held, from, &left); counted || err != nil {
+		if counted, err := x.heldInboxes(ctx, &held, counts, from, &left); counted || err != nil {
 			return held, err
 		}
 		at = 0
 	}
-	return held, x.heldCopies(ctx, &held, at, &left)
+	return held, x.heldCopies(ctx, &held, slices.Collect(maps.Keys(counts)), at, &left)
 }
 
 // room is how many bytes a page has left.
@@ -205,31 +209,39 @@ func (x *Reads) heldItems(ctx context.Context, held *api.Held, from uint64, left
 	return nil
 }
 
-// heldCopies are the session's inbox copies from a position in the stream on.
-// One reading for all inboxes: the copies of an entry are next to each other, and reading
-// inbox by inbox would look at all of them once for each inbox.
-func (x *Reads) heldCopies(ctx context.Context, held *api.Held, from uint64, left *room) error {
-	err := x.o.Store.Read(ctx, api.InboxStream, api.InboxesOf(held.Session), from, func(e store.Message) error {
-		agent, err := inboxOwner(e.Subject)
+// heldCopies are the session's inbox copies from a position in the stream on, read inbox by inbox:
+// for a wildcard the server looks at every message of the stream.
+func (x *Reads) heldCopies(ctx context.Context, held *api.Held, inboxes []string, from uint64, left *room) error {
+	type copied struct {
+		api.HeldCopy
+		sequence uint64
+	}
+	var all []copied
+	for _, subject := range inboxes {
+		agent, err := inboxOwner(subject)
+		if err == nil {
+			err = x.o.Store.Read(ctx, api.InboxStream, subject, from, func(e store.Message) error {
+				all = append(all, copied{api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.Data)}, e.Sequence})
+				return nil
+			})
+		}
 		if err != nil {
 			return err
 		}
-		held.Copies = append(held.Copies, api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.Data)})
-		if last := len(held.Copies) - 1; !left.fits(held.Copies[last]) {
-			held.Copies, held.Next = held.Copies[:last], fmt.Sprintf("%s:%d", copiesPart, e.Sequence)
-			return store.ErrEnough
+	}
+	slices.SortFunc(all, func(a, b copied) int { return cmp.Compare(a.sequence, b.sequence) })
+	for _, c := range all {
+		if !left.fits(c.HeldCopy) {
+			held.Next = fmt.Sprintf("%s:%d", copiesPart, c.sequence)
+			return nil
 		}
-		return nil
-	})
-	return err
+		held.Copies = append(held.Copies, c.HeldCopy)
+	}
+	return nil
 }
 
 // heldInboxes counts the copies of a session that has too many to list, from an inbox on.
-func (x *Reads) heldInboxes(ctx context.Context, held *api.Held, from string, left *room) (counted bool, err error) {
-	counts, _, err := x.o.Store.Counts(ctx, api.InboxStream, api.InboxesOf(held.Session), 0)
-	if err != nil {
-		return false, err
-	}
+func (x *Reads) heldInboxes(ctx context.Context, held *api.Held, counts map[string]uint64, from string, left *room) (counted bool, err error) {
 	var all uint64
 	for _, n := range counts {
 		all += n
