@@ -14,8 +14,8 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-// widths are those of a desk, a tablet and two phones.
-var widths = []struct{ wide, high int64 }{{1440, 900}, {768, 1024}, {390, 844}, {320, 640}}
+// windows are those of a computer, a tablet and two phones.
+var windows = []struct{ wide, high int64 }{{1440, 900}, {768, 1024}, {390, 844}, {320, 640}}
 
 // The pages of people who run an organisation, of a store that has something of everything: nothing runs out
 // of the window or is cut, everything can be read in light and dark, and axe finds nothing.
@@ -31,7 +31,7 @@ func TestDealPages(t *testing.T) {
 
 	b := w.enters(alice, "")
 	b.sees(".row")
-	for _, size := range widths {
+	for _, size := range windows {
 		b.do(chromedp.EmulateViewport(size.wide, size.high))
 		for _, path := range []string{"items/" + item, "sessions/" + agreed, "home", "sessions", "agreements", "agents", "operator"} {
 			b.opens(path)
