@@ -141,7 +141,6 @@ func behind(all lists, q *api.ListEscalations) (list []*approval) {
 	return list
 }
 
-// matches reports whether a request asks for an approval.
 // Overdue is how many open approvals are late, of all organisations, and since when the oldest is.
 func (a *Approvals) Overdue(now time.Time) (n int, since string) {
 	open := a.queue.of("").open // the one due first at the top
@@ -157,6 +156,7 @@ func (a *Approvals) Overdue(now time.Time) (n int, since string) {
 	return n, since
 }
 
+// matches reports whether a request asks for an approval.
 func (a *Approvals) matches(c api.Caller, k *approval, q *api.ListEscalations, words []string) bool {
 	if q.Urgency != "" && k.Urgency != q.Urgency || q.Session != "" && k.Session != q.Session || !k.contains(words, c.Opens) ||
 		!endedAs(k, q) || !isWith(k, q.Counterparty) {

@@ -321,36 +321,3 @@ func (v *verifier) entry(member string, data []byte, into *transcript.Entry) boo
 	}
 	return true
 }
-
-func sideOf(e transcript.Entry) performatives.Agent {
-	if e.Stamp.OnBehalfOf != "" {
-		return e.Stamp.OnBehalfOf
-	}
-	return e.Message.Sender
-}
-
-func (v *verifier) parties() []performatives.Agent {
-	all := make([]performatives.Agent, len(v.Document.Parties))
-	for i := range all {
-		all[i] = v.party(i)
-	}
-	return all
-}
-
-func (v *verifier) party(i int) performatives.Agent {
-	if i >= len(v.Document.Parties) {
-		return ""
-	}
-	if e := v.Document.Evidence; e != nil {
-		for a, did := range e.DIDs {
-			if did == v.Document.Parties[i] {
-				return a
-			}
-		}
-	}
-	a, err := v.Document.Parties[i].Agent()
-	if err != nil {
-		v.fault(fmt.Sprintf("/parties/%d", i), "is no DID of a principal")
-	}
-	return a
-}

@@ -2,9 +2,11 @@ package agreement
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // later are the signatures of parties that have made none with the offer or the acceptance.
@@ -95,4 +97,37 @@ func SignedBy(key performatives.Key, hash Digest, signature string) bool {
 func Sign(signer performatives.Signer, hash Digest) (string, error) {
 	raw, err := signer.Sign([]byte(hash))
 	return encoding.EncodeToString(raw), err
+}
+
+func sideOf(e transcript.Entry) performatives.Agent {
+	if e.Stamp.OnBehalfOf != "" {
+		return e.Stamp.OnBehalfOf
+	}
+	return e.Message.Sender
+}
+
+func (v *verifier) parties() []performatives.Agent {
+	all := make([]performatives.Agent, len(v.Document.Parties))
+	for i := range all {
+		all[i] = v.party(i)
+	}
+	return all
+}
+
+func (v *verifier) party(i int) performatives.Agent {
+	if i >= len(v.Document.Parties) {
+		return ""
+	}
+	if e := v.Document.Evidence; e != nil {
+		for a, did := range e.DIDs {
+			if did == v.Document.Parties[i] {
+				return a
+			}
+		}
+	}
+	a, err := v.Document.Parties[i].Agent()
+	if err != nil {
+		v.fault(fmt.Sprintf("/parties/%d", i), "is no DID of a principal")
+	}
+	return a
 }
