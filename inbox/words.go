@@ -145,12 +145,12 @@ var amounts = regexp.MustCompile(`\b([A-Z]{3}) (−?[0-9])`)
 
 // together keeps the currency, and so the minus, of each amount of a text on the line of its number.
 func together(text string) template.HTML {
-	return template.HTML(amounts.ReplaceAllString(template.HTMLEscapeString(text), "$1&nbsp;$2"))
+	return template.HTML(amounts.ReplaceAllString(template.HTMLEscapeString(text), "$1&nbsp;$2")) // escaped
 }
 
 // figures is a text of package amount, whose spaces that do not break stay what they are.
 func figures(text string) template.HTML {
-	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), "\u00a0", "&nbsp;"))
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), "\u00a0", "&nbsp;")) // escaped
 }
 
 var principals = regexp.MustCompile(`\b(?:agent|human)://([a-z0-9.-]+)/([^\s,;:"”)]*[^\s,;:."”)])`)

@@ -38,7 +38,8 @@ function line(text, kind) {
 
 function show(field, { understood, choices = [], missing, fault, doubts = [] }) {
   const place = says(field);
-  if (missing === 'number') return place.replaceChildren();
+  if (!place) return; // the page was shown anew
+  if (missing === 'number') { place.replaceChildren(); return; }
   const buttons = choices.map(({ shown, value, currency: code = '' }) => {
     const button = document.createElement('button');
     button.type = 'button';
@@ -67,7 +68,7 @@ export function typed(target) {
   if (!field) return;
   clearTimeout(pause);
   turns.set(field, (turns.get(field) ?? 0) + 1); // an answer that is on its way is about another text
-  pause = setTimeout(() => { read(field).catch(() => says(field).replaceChildren()); }, 150);
+  pause = setTimeout(() => { read(field).catch(() => says(field)?.replaceChildren()); }, 150);
 }
 
 // opened shows how the amounts at stake in a form are understood.
