@@ -53,6 +53,7 @@ var places = []foundRow{
 	{Title: "Failed deals", Link: "sessions?state=FAILED"},
 	{Title: "Export deals as CSV", Note: "download", Link: "deals.csv"},
 	{Title: "Export decisions as CSV", Note: "download", Link: "decided.csv?status=resolved"},
+	{Title: "Agreements", Note: "what was agreed", Link: "agreements"},
 	{Title: "Agents", Note: "the registry", Link: "agents"},
 	{Title: "Insights", Note: "charts and counts", Link: "insights"},
 	{Title: "Settings", Note: "keys, time zone, notifications", Link: "settings"},

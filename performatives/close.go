@@ -27,5 +27,5 @@ func (*CloseBody) Refers() string { return "" }
 
 // Text is how the act reads.
 func (b *CloseBody) Text() Text {
-	return Text{Line: words(": ", Word{Text: b.Outcome}, Word{Text: b.Reason}), Below: below(Prose{Text: b.Summary})}
+	return Text{Line: words(": ", Word{Text: b.Outcome}, Word{Kind: Code, Text: b.Reason}), Below: below(Prose{Text: b.Summary})}
 }

@@ -172,7 +172,7 @@ func (r *Reader) word(w performatives.Word) Span {
 		s.Text = r.Paper.money(w.Amount, w.Text)
 	case performatives.Code:
 		if r.Paper == Page {
-			s.Text = Reason(w.Text)
+			s.Text = worded(w.Text)
 		}
 	case performatives.Plain, performatives.Subject:
 	}

@@ -87,6 +87,12 @@ func Ending(code string) string {
 	return cmp.Or(strings.TrimSuffix("Ended: “"+Clean(code)+"”", ": “”"), "Ended")
 }
 
+// worded says a code as part of a sentence: why an agent asks, an offer was rejected, or a session is over.
+func worded(code string) string {
+	_, why, _ := strings.Cut(endings[code], ": ")
+	return cmp.Or(reasons[code], why, Clean(code))
+}
+
 func stamp(s string) (time.Time, bool) {
 	t, err := time.Parse(time.RFC3339Nano, s)
 	return t.UTC(), err == nil

@@ -147,7 +147,7 @@ func ifUnanswered(item *api.EscalationItem) *api.IfUnanswered {
 		level := item.Route.Levels[next]
 		return &api.IfUnanswered{At: item.Due, Then: fmt.Sprintf("%s is asked, too: %s", levelName(level, next), namesOf(level.Approvers))}
 	}
-	return &api.IfUnanswered{At: item.Deadline, Then: "the session ends: FAILED, escalation_expired. The other side is told that no decision was made, and nothing more."}
+	return &api.IfUnanswered{At: item.Deadline, Then: "the session fails, since no human decided in time. The other side is told that, and nothing more."}
 }
 
 func levelName(l api.Level, n int) string {
