@@ -10,6 +10,8 @@ let run; // does what a result names
 let pause;
 let asking = false;
 let again = false;
+let shown; // the text that the list is for
+let entered = false; // Enter came before the list was
 
 const options = () => all('[role=option]', list);
 const chosen = () => $('[aria-selected=true]', list);
@@ -31,9 +33,11 @@ async function find() {
   do {
     again = false;
     try {
-      const answer = await requests.part('part/find?' + new URLSearchParams({ search: field.value }));
+      const search = field.value;
+      const answer = await requests.part('part/find?' + new URLSearchParams({ search }));
       if (again) continue;
       put(list, answer.html);
+      shown = search;
       $('#finder-count').textContent = $('[data-found]', list)?.dataset.found ?? '';
       choose(options()[0]);
     } catch (error) {
@@ -41,6 +45,8 @@ async function find() {
     }
   } while (again);
   asking = false;
+  if (entered && shown === field.value && dialog.open) go(chosen());
+  entered = false;
 }
 
 function go(option) {
@@ -62,6 +68,7 @@ export function start(perform) {
   run = perform;
   field.addEventListener('input', (event) => {
     event.stopPropagation(); // it is no draft
+    entered = false;
     clearTimeout(pause);
     pause = setTimeout(find, 120);
   });
@@ -69,7 +76,11 @@ export function start(perform) {
     const rows = options();
     const at = rows.indexOf(chosen());
     const to = { ArrowDown: at + 1, ArrowUp: at - 1 }[event.key];
-    if (event.key === 'Enter') go(chosen());
+    if (event.key === 'Escape') dialog.close(); // a search field would only be emptied
+    else if (event.key === 'Enter' && shown !== field.value) {
+      entered = true;
+      find();
+    } else if (event.key === 'Enter') go(chosen());
     else if (to !== undefined && rows.length) choose(rows[(to + rows.length) % rows.length]);
     else return;
     event.preventDefault();
