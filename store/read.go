@@ -158,6 +158,8 @@ func (r batchReader) read(ctx context.Context, stream, subject string, from uint
 		case "204", "404":
 			pending := m.Header.Get("Nats-Num-Pending")
 			return batch, len(batch) > 0 && pending != "" && pending != "0", nil
+		case "503":
+			return batch, false, nats.ErrNoResponders
 		default:
 			return batch, false, fmt.Errorf("reading %s: status %s %s", subject, status, m.Header.Get("Description"))
 		}
@@ -169,7 +171,7 @@ func (r batchReader) read(ctx context.Context, stream, subject string, from uint
 	}
 }
 
-// answerTimeout is how long a server that was asked to read may take.
+// answerTimeout is how long a server that was asked to read may be silent.
 const answerTimeout = 2 * time.Second
 
 var errNoAnswer = errors.New("no answer")
