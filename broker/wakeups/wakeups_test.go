@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/webhook"
@@ -55,6 +56,25 @@ func (w world) next(calls <-chan call) call {
 		w.Fatal("no call comes")
 		return call{}
 	}
+}
+
+// passes waits until n deliveries are answered, or need no call.
+func (w world) passes(n uint64) {
+	w.Helper()
+	js, err := jetstream.New(w.Server.Broker.Options.Conn)
+	testkit.Must(w, err)
+	testkit.Eventually(w, "a delivery is settled", func() bool {
+		stream, err := js.Stream(w.Ctx, api.InboxStream)
+		testkit.Must(w, err)
+		all := stream.ListConsumers(w.Ctx)
+		for c := range all.Info() {
+			if strings.HasPrefix(c.Name, "wakeup-") {
+				return c.AckFloor.Consumer >= n
+			}
+		}
+		testkit.Must(w, all.Err())
+		return false
+	})
 }
 
 func (w world) says(id performatives.SessionID, a performatives.Agent, act, body string) {
@@ -121,6 +141,10 @@ func TestWakeupForTurns(t *testing.T) {
 	id := w.opens()
 	w.sets(cron, id, fmt.Sprintf(`{"url":%q,"turns":true,"secret":%q}`, url, webhook.Text(make([]byte, 24)))).Is(http.StatusOK, nil)
 	w.says(id, seller, "ACCEPT", `{"referenceId":"invitation"}`) // cron has no turn
+	w.passes(1)
+	if len(calls) > 0 {
+		t.Errorf("cron is woken without a turn: %+v", <-calls)
+	}
 	w.says(id, seller, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
 	if got := w.next(calls); got.Since != 2 {
 		t.Errorf("the turn is told by %+v", got.WakeupCall)
