@@ -161,22 +161,24 @@ func ViewSnapshot(s *session.State, c performatives.Member, at time.Time, moves 
 	return v
 }
 
-// ViewOffered is what somebody may see of a session before it accepts a delegation there.
+// ViewOffered is what somebody may see of a session before it accepts a delegation there: whoever
+// delegates to it, and of its moves those that name nothing else.
 func ViewOffered(s *session.State, c Caller, at time.Time, moves []session.Move) Snapshot {
 	v := Snapshot{
 		Session: s.ID, Mode: s.Mode.Name, State: s.Phase, Head: SnapshotHead{s.Next - 1, s.Head}, You: SnapshotCaller{Agent: c.Agent, Role: session.Delegate.String()},
 		Others: []Other{}, Offers: []SnapshotOffer{}, Open: []OpenItem{}, Moves: []Move{}, Cursor: s.Next,
 	}
 	p, _ := s.Party(c.Agent)
+	known := map[string]bool{"": true} // what a move may refer to, and whom it may name
 	for _, g := range s.GrantsOf(p, at) {
-		if g.Status != delegation.Offered {
-			continue
+		if g.Status == delegation.Offered {
+			v.Open = append(v.Open, OpenItem{Kind: "delegation", ID: string(g.ID), By: g.From, For: []performatives.Agent{g.To}})
+			known[string(g.ID)], known[string(g.From)] = true, true
 		}
-		v.Open = append(v.Open, OpenItem{Kind: "delegation", ID: string(g.ID), By: g.From, For: []performatives.Agent{g.To}})
-		for _, m := range moves {
-			if m.Reference == string(g.ID) {
-				v.Moves = append(v.Moves, viewMove(m))
-			}
+	}
+	for _, m := range moves {
+		if known[m.Reference] && known[string(m.To)] {
+			v.Moves = append(v.Moves, viewMove(m))
 		}
 	}
 	if turn, waits := s.TurnOf(c.Agent, at); waits {
