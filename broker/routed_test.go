@@ -110,7 +110,7 @@ func TestOwnersMove(t *testing.T) {
 	stays, nc := at.OpenBroker(unlimited)
 	var asking sync.WaitGroup
 	var enough atomic.Bool
-	for range 16 {
+	for range 4 {
 		asking.Go(func() {
 			for !enough.Load() {
 				code, err := ask(nc)

@@ -150,6 +150,8 @@ func (w *sayer) move(m api.Move) string {
 		deed = "answer " + about
 	case m.Performative == "COMMIT" && about == "":
 		deed = "commit to obligations"
+	case m.Performative == "WITHDRAW" && w.given(m.Reference):
+		deed = "give back " + about
 	case strings.Contains(deed, "%s"):
 		deed = fmt.Sprintf(deed, about)
 	}
@@ -160,6 +162,13 @@ func (w *sayer) move(m api.Move) string {
 		deed += "; say " + strings.Join(m.Fill, ", ")
 	}
 	return deed
+}
+
+// given reports whether an id names a delegation to the caller.
+func (w *sayer) given(id string) bool {
+	return slices.ContainsFunc(w.v.Open, func(o api.OpenItem) bool {
+		return o.ID == id && (o.Kind == "delegation" || o.Kind == "check") && slices.Contains(o.For, w.v.You.Agent)
+	})
 }
 
 func (w *sayer) offerNamed(id string) int {

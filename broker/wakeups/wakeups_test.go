@@ -63,7 +63,7 @@ func (w world) passes(n uint64) {
 	w.Helper()
 	js, err := jetstream.New(w.Server.Broker.Options.Conn)
 	testkit.Must(w, err)
-	testkit.Eventually(w, "a delivery is settled", func() bool {
+	testkit.Eventually(w, "a delivery is acknowledged", func() bool {
 		stream, err := js.Stream(w.Ctx, api.InboxStream)
 		testkit.Must(w, err)
 		all := stream.ListConsumers(w.Ctx)
