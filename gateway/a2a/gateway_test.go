@@ -348,6 +348,39 @@ func TestA2AWaits(t *testing.T) {
 	}
 }
 
+// A stream tells each state since what its message said, also when it looks after all of them.
+func TestStreamOfPassedStates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	alice := w.Principal("human://acme.com/alice")
+	id := w.says("m1", "", `{"data":{"action":"open","purpose":"cups"}}`).ID
+	w.asSeller(id, acceptsInvitation)
+	parts := `{"data":{"action":"escalate","urgency":"low","reason":"policy-ambiguous","context":{}}}`
+	asked := w.says("m2", id, parts)
+	escalation, _ := asked.Status.Message.Parts[1].Data().(map[string]any)["escalationId"].(string)
+	alice.Say(performatives.SessionID(id), testkit.Ruling(performatives.MessageID(escalation), "approved"))
+	w.asSeller(id, `{"performative":"PROPOSE","body":{"proposalId":"p","type":"service-agreement","subject":"cups","terms":{"price":5}}}`)
+	r, err := http.NewRequestWithContext(w.Ctx, http.MethodPost, "http://"+w.HTTPAddr+sellerPath+"/", strings.NewReader(fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{"message":{"messageId":"m2","role":"ROLE_USER","taskId":%q,"parts":[%s]}}}`, id, parts)))
+	testkit.Must(t, err)
+	r.Header.Set("Authorization", "Bearer "+w.Tokens[cron])
+	r.Header.Set("Content-Type", "application/json")
+	next := w.EventsOf(r)
+	var states []string
+	for len(states) == 0 || states[len(states)-1] != "TASK_STATE_INPUT_REQUIRED" {
+		var told struct {
+			Result struct {
+				Task, StatusUpdate struct{ Status struct{ State string } }
+			} `json:"result"`
+		}
+		testkit.Must(t, json.Unmarshal([]byte(next().Data), &told, json.MatchCaseInsensitiveNames(true)))
+		states = append(states, told.Result.Task.Status.State+told.Result.StatusUpdate.Status.State)
+	}
+	if want := []string{"TASK_STATE_AUTH_REQUIRED", "TASK_STATE_WORKING", "TASK_STATE_WORKING", "TASK_STATE_INPUT_REQUIRED"}; !slices.Equal(states, want) {
+		t.Errorf("the stream tells %v, want %v", states, want)
+	}
+}
+
 // GATEWAYS.md G7: how a session ends is how its task does, and cancel is WITHDRAW or CLOSE.
 func TestA2AEnds(t *testing.T) {
 	t.Parallel()

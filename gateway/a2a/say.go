@@ -74,7 +74,7 @@ func read(m *a2a.Message) (s said, err error) {
 // SendMessage says what a message says, and answers with the task.
 func (t tasks) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
 	c := callOf(ctx)
-	of, err := t.say(ctx, c, q)
+	of, _, err := t.say(ctx, c, q)
 	if err != nil {
 		return nil, t.refusal(err)
 	}
@@ -90,43 +90,43 @@ func (t tasks) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.
 }
 
 // say says what a message says, and sets up the notifications that come with it. It returns
-// the task in which it was said.
-func (g *Gateway) say(ctx context.Context, c call, q *a2a.SendMessageRequest) (of ref, err error) {
+// the task in which it was said, and the entry that it became.
+func (g *Gateway) say(ctx context.Context, c call, q *a2a.SendMessageRequest) (of ref, entry uint64, err error) {
 	s, err := read(q.Message)
 	if err != nil {
-		return of, err
+		return of, 0, err
 	}
 	if err := c.Acts(); err != nil {
-		return of, err
+		return of, 0, err
 	}
 	if q.Config != nil && q.Config.PushConfig != nil {
 		if err := g.checkPush(ctx, q.Config.PushConfig); err != nil {
-			return of, err
+			return of, 0, err
 		}
 	}
 	if q.Config != nil && q.Config.HistoryLength != nil && *q.Config.HistoryLength < 0 {
-		return of, invalid("historyLength is at least 0")
+		return of, 0, invalid("historyLength is at least 0")
 	}
 	if q.Message.TaskID != "" {
 		if of, err = refOf(q.Message.TaskID); err != nil {
-			return of, err
+			return of, 0, err
 		}
 	} else {
 		of = ref{session: performatives.SessionID(q.Message.ContextID)}
 	}
 	at, err := g.act(ctx, c, of, s)
 	if err != nil {
-		return of, err
+		return of, 0, err
 	}
 	view, err := c.View(ctx, at.Session)
 	if err != nil {
-		return of, err
+		return of, 0, err
 	}
 	of = ref{at.Session, with(at.Sequence, view)}
 	if q.Config != nil && q.Config.PushConfig != nil {
 		_, err = g.addPush(ctx, c, of, *q.Config.PushConfig)
 	}
-	return of, err
+	return of, at.Sequence, err
 }
 
 // act makes a message an act: in the session that it names, else in a new one. A task that it names takes

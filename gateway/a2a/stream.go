@@ -3,12 +3,15 @@ package a2agateway
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // waitFor is how long a message that is not streamed waits for an answer, which is within what an
@@ -49,7 +52,7 @@ type events = iter.Seq2[a2a.Event, error]
 func (t tasks) SendStreamingMessage(ctx context.Context, q *a2a.SendMessageRequest) events {
 	return func(yield func(a2a.Event, error) bool) {
 		c := callOf(ctx)
-		of, err := t.say(ctx, c, q)
+		of, at, err := t.say(ctx, c, q)
 		if err != nil {
 			yield(nil, t.refusal(err))
 			return
@@ -58,7 +61,7 @@ func (t tasks) SendStreamingMessage(ctx context.Context, q *a2a.SendMessageReque
 		if q.Config != nil {
 			history = q.Config.HistoryLength
 		}
-		t.stream(ctx, c, of, history, yield, func(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired })
+		t.stream(ctx, c, of, &at, history, yield, func(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired })
 	}
 }
 
@@ -78,12 +81,13 @@ func (t tasks) SubscribeToTask(ctx context.Context, q *a2a.SubscribeToTaskReques
 			yield(nil, t.refusal(err))
 			return
 		}
-		t.stream(ctx, c, of, nil, yield, a2a.TaskState.Terminal)
+		t.stream(ctx, c, of, nil, nil, yield, a2a.TaskState.Terminal)
 	}
 }
 
-// stream yields the task, then what others say as updates of its status, and its artifacts.
-func (t tasks) stream(ctx context.Context, c call, of ref, history *int, yield func(a2a.Event, error) bool, last func(a2a.TaskState) bool) {
+// stream yields the task, then what others say as updates of its status, and its artifacts. The task is as
+// it was after an entry, so that the stream tells each state since then; as it is now if that is nil.
+func (t tasks) stream(ctx context.Context, c call, of ref, after *uint64, history *int, yield func(a2a.Event, error) bool, last func(a2a.TaskState) bool) {
 	leave, err := c.EnterStream(ctx)
 	if err != nil {
 		yield(nil, t.refusal(err))
@@ -98,7 +102,14 @@ func (t tasks) stream(ctx context.Context, c call, of ref, history *int, yield f
 		var s snapshot
 		var all []a2a.Event
 		if err := gateway.Retry(ctx, func() (err error) { // there may be no further change to wait for
-			s, all, err = t.since(ctx, c, of, sent, state, history)
+			if s, err = t.look(ctx, c, of); err != nil {
+				return err
+			}
+			if sent != nil {
+				all, err = t.news(ctx, c, s, *sent, state)
+			} else {
+				all, err = t.beginning(ctx, c, s, after, history)
+			}
 			return err
 		}); err != nil {
 			yield(nil, t.refusal(err))
@@ -117,45 +128,68 @@ func (t tasks) stream(ctx context.Context, c call, of ref, history *int, yield f
 	}
 }
 
-// since is a task, and the events since an entry of it.
-func (g *Gateway) since(ctx context.Context, c call, of ref, sent *uint64, was a2a.TaskState, history *int) (snapshot, []a2a.Event, error) {
-	s, err := g.look(ctx, c, of)
-	if err != nil {
-		return s, nil, err
+// beginning is a task as it was after an entry, and the events since then; as it is now if the entry is
+// its last, or too long ago.
+func (g *Gateway) beginning(ctx context.Context, c call, s snapshot, after *uint64, history *int) ([]a2a.Event, error) {
+	at := -1
+	if after != nil && *after < s.end {
+		at = slices.IndexFunc(s.entries, func(e api.Entry) bool { return e.Sequence == *after })
 	}
-	all, err := g.news(ctx, c, s, sent, was, history)
-	return s, all, err
-}
-
-// news are the events since an entry, all of it as a task at first.
-func (g *Gateway) news(ctx context.Context, c call, s snapshot, sent *uint64, was a2a.TaskState, history *int) ([]a2a.Event, error) {
-	if sent == nil {
+	if at < 0 {
 		task, err := g.write(ctx, c, s, history, true)
 		return []a2a.Event{task}, err
 	}
-	info := a2a.TaskInfo{TaskID: s.id(), ContextID: string(s.view.Session)}
-	state := s.state(c.Agent)
+	was := s
+	was.entries = s.entries[:at+1]
+	task, err := g.write(ctx, c, was, history, false)
+	if err != nil {
+		return nil, err
+	}
+	task.Status, task.Metadata["state"] = s.passed(s.entries[at], nil), s.entries[at].Receipt.State
+	all, err := g.news(ctx, c, s, *after, task.Status.State)
+	return append([]a2a.Event{task}, all...), err
+}
+
+// passed is the status of a task after an entry that others followed.
+func (s snapshot) passed(e api.Entry, m *a2a.Message) a2a.TaskStatus {
+	status := a2a.TaskStatus{State: a2a.TaskStateWorking, Message: m}
+	if e.Receipt.State == session.Escalated.String() {
+		status.State = a2a.TaskStateAuthRequired
+	}
+	if at, err := time.Parse(time.RFC3339, e.At); err == nil {
+		status.Timestamp = &at
+	}
+	return status
+}
+
+// news are the events since an entry: each state that the task went through, and what others said.
+func (g *Gateway) news(ctx context.Context, c call, s snapshot, sent uint64, was a2a.TaskState) ([]a2a.Event, error) {
 	var all []a2a.Event
+	update := func(status a2a.TaskStatus) {
+		all = append(all, &a2a.TaskStatusUpdateEvent{ContextID: string(s.view.Session), TaskID: s.id(), Status: status})
+	}
 	for _, e := range s.entries {
-		if m := messageOf(e, c, s.id()); e.Sequence > *sent && m.Role == a2a.MessageRoleAgent {
-			update := a2a.NewStatusUpdateEvent(info, a2a.TaskStateWorking, m)
-			if at, err := time.Parse(time.RFC3339, e.At); err == nil {
-				update.Status.Timestamp = &at
-			}
-			all = append(all, update)
+		m := messageOf(e, c, s.id())
+		switch {
+		case e.Sequence <= sent:
+		case m.Role == a2a.MessageRoleAgent:
+			update(s.passed(e, m))
+		case e.Sequence < s.end && e.Receipt.State == session.Escalated.String():
+			update(s.passed(e, nil))
 		}
 	}
+	state := s.state(c.Agent)
 	if state.Terminal() {
 		artifacts, err := g.artifacts(ctx, c, s)
 		if err != nil {
 			return nil, err
 		}
 		for _, artifact := range artifacts {
-			all = append(all, &a2a.TaskArtifactUpdateEvent{Artifact: artifact, ContextID: info.ContextID, TaskID: info.TaskID, LastChunk: true})
+			all = append(all, &a2a.TaskArtifactUpdateEvent{Artifact: artifact, ContextID: string(s.view.Session), TaskID: s.id(), LastChunk: true})
 		}
 	}
 	if state != was || len(all) > 0 {
-		all = append(all, &a2a.TaskStatusUpdateEvent{ContextID: info.ContextID, TaskID: info.TaskID, Status: s.status(c)})
+		update(s.status(c))
 	}
 	return all, nil
 }
