@@ -49,7 +49,7 @@ var places = map[string]place{
 	"session/modes":               pure("session/agreement", "performatives", "delegation", "escalation", "internal/persist", "session"),
 	"session/transcript":          pure("internal/ijson", "performatives"),
 	"session/agreement/inclusion": pure("performatives"),
-	"client/publiclog":            plain("session/agreement/inclusion"),
+	"client/publiclog":            plain("internal/background", "session/agreement/inclusion"),
 	"session/agreement":           pure("internal/ijson", "session/agreement/inclusion", "performatives", "session", "session/transcript"),
 	"discovery":                   pure("performatives"),
 	"api/fit":                     pure(),

@@ -13,12 +13,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	signednote "golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
 )
 
@@ -45,29 +47,47 @@ const (
 	maxBundle     = bundleLeaves * (inclusion.MaxLeaf + 2)
 	bundleLeaves  = 256
 	timeout       = 30 * time.Second
+	shortest      = 100 * time.Millisecond // pause before a path is read again
 )
 
-// get reads a path below the log's URL, of at most so many bytes.
+// get reads a path below the log's URL, of at most so many bytes. A log that says when to come back,
+// as while its broker starts, is asked again then.
 func (l *Log) get(ctx context.Context, path string, most int64) ([]byte, error) {
+	for began := time.Now(); ; {
+		data, after, err := l.once(ctx, path, most)
+		if after == 0 || time.Since(began)+after > timeout {
+			return data, err
+		}
+		if err := background.Pause(ctx, after); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// once reads a path, or says after how long to do it again.
+func (l *Log) once(ctx context.Context, path string, most int64) (data []byte, after time.Duration, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url+"/"+path, nil)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	answer, err := l.http.Do(r)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was read
-	data, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
+	data, err = io.ReadAll(io.LimitReader(answer.Body, most+1))
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, 0, err
 	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s/%s: %s: %.200s", l.url, path, answer.Status, data)
+		if seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16); err == nil && answer.StatusCode == http.StatusServiceUnavailable {
+			after = max(time.Duration(seconds)*time.Second, shortest)
+		}
+		return nil, after, fmt.Errorf("%s/%s: %s: %.200s", l.url, path, answer.Status, data)
 	case int64(len(data)) > most:
-		return nil, fmt.Errorf("%s/%s has more than %d bytes", l.url, path, most)
+		return nil, 0, fmt.Errorf("%s/%s has more than %d bytes", l.url, path, most)
 	}
-	return data, nil
+	return data, 0, nil
 }
 
 // Open checks the log's signature of a checkpoint.
