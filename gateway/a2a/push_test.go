@@ -45,7 +45,7 @@ func TestA2APush(t *testing.T) {
 	t.Cleanup(hook.Close)
 	id := w.says("1", "", `{"data":{"action":"open","purpose":"cups"}}`).ID
 	var made struct{ ID string }
-	config := fmt.Sprintf(`{"taskId":%q,"url":%q,"token":"secret","authentication":{"scheme":"Bearer","credentials":"abc"}}`, id, hook.URL)
+	config := fmt.Sprintf(`{"taskId":%q,"url":%q,"token":"secret","authentication":{"scheme":"Bearer","credentials":"xyz"}}`, id, hook.URL)
 	if code, why := w.rpc(w.Tokens[cron], "CreateTaskPushNotificationConfig", config, nil); code != 0 {
 		t.Fatalf("%d %s", code, why)
 	}
@@ -62,7 +62,7 @@ func TestA2APush(t *testing.T) {
 	for _, method := range []string{"GetTaskPushNotificationConfig", "ListTaskPushNotificationConfigs"} {
 		var shown jsontext.Value
 		code, _ := w.rpc(w.Tokens[cron], method, fmt.Sprintf(`{"taskId":%q,"id":%q}`, id, made.ID), &shown)
-		if text := string(shown); code != 0 || !strings.Contains(text, hook.URL) || strings.Contains(text, "secret") || strings.Contains(text, "abc") {
+		if text := string(shown); code != 0 || !strings.Contains(text, hook.URL) || strings.Contains(text, "secret") || strings.Contains(text, "xyz") {
 			t.Errorf("%s is answered %d %s", method, code, text)
 		}
 	}
@@ -83,7 +83,7 @@ func TestA2APush(t *testing.T) {
 			signature, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(n.header.Get("Webhook-Signature"), "v1a,"))
 			testkit.Must(t, err)
 			signed := n.header.Get("Webhook-Id") + "." + n.header.Get("Webhook-Timestamp") + "." + string(n.body)
-			if told.Task.ID != id || told.Task.Status.State != state || n.header.Get("X-A2A-Notification-Token") != "secret" || n.header.Get("Authorization") != "Bearer abc" ||
+			if told.Task.ID != id || told.Task.Status.State != state || n.header.Get("X-A2A-Notification-Token") != "secret" || n.header.Get("Authorization") != "Bearer xyz" ||
 				!ed25519.Verify(held.Public(), []byte(signed), signature) {
 				t.Errorf("the webhook is called with %s %s", n.header, n.body)
 			}
