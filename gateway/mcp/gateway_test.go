@@ -367,8 +367,8 @@ func TestMCPCountsTurns(t *testing.T) {
 	id := opened.Session
 	vendor.does("accept", anything{"sessionId": id, "referenceId": "invitation"}, nil)
 	buyer.does("propose", anything{"sessionId": id, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5}}, nil)
-	for range 200 {
-		vendor.does("answer", anything{"sessionId": id, "type": "fact", "data": anything{"text": "hello"}}, nil)
+	for range 200 { // more than there are in a page, in entries and in bytes
+		vendor.does("answer", anything{"sessionId": id, "type": "fact", "data": anything{"text": strings.Repeat("x", 2*api.MaxPageBytes/200)}}, nil)
 	}
 	buyer.does("propose", anything{"sessionId": id, "type": "service-agreement", "subject": "mugs", "terms": anything{"price": 7}}, nil)
 	buyer.does("delegate", anything{"sessionId": id, "targetAgent": other, "authority": "advisory", "scope": "all"}, nil)
