@@ -28,6 +28,7 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		Delegations: []GrantView{}, Deadlines: []DeadlineView{}, Head: s.ChainHead(),
 		Concluded: s.Concluded(), Accepted: s.Accepted(),
 	}
+	v.Turns, _ = s.Turns()
 	if s.Phase == session.Idle {
 		return v
 	}
@@ -236,6 +237,7 @@ func Summarise(s *session.State, you performatives.Member, at time.Time) Session
 	if s.Phase.Over() {
 		row.Closing = s.Closing
 	}
+	row.Turns, row.LastTurn = s.Turns()
 	row.Amount = amountOf(s, at)
 	return row
 }

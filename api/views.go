@@ -36,6 +36,7 @@ type SessionView struct {
 	Authorities  []AuthorityView         `json:"authorities,omitzero"` // what rulings let each side agree to
 	Head         session.ChainHead       `json:"head"`
 	Concluded    []uint64                `json:"concluded,omitzero"` // entries after which something had been accepted and no offer was open, while the session went on; at most 1000
+	Turns        uint64                  `json:"turns,omitzero"`     // that were taken: offers, and answers to proposals and to questions
 	Accepted     uint64                  `json:"accepted,omitzero"`  // the entry that accepted a proposal or a commitment last
 	Deadlines    []DeadlineView          `json:"deadlines,omitzero"`
 	Pauses       []PauseView             `json:"pauses,omitzero"` // the newest times in which humans decided
@@ -173,6 +174,8 @@ type SessionSummary struct {
 	Created  string                  `json:"createdAt"`
 	Updated  string                  `json:"updatedAt"`
 	Messages uint64                  `json:"messages"`
+	Turns    uint64                  `json:"turns,omitzero"`    // that were taken: offers, and answers to proposals and to questions
+	LastTurn uint64                  `json:"lastTurn,omitzero"` // the entry that took the newest
 	Awaiting bool                    `json:"awaitingYou"`
 	Closing  string                  `json:"reason,omitzero"`  // why it is over
 	Agreed   bool                    `json:"agreed,omitzero"`  // there is an agreement

@@ -78,6 +78,7 @@ func (t *Command) findAnswers() {
 	if !ok {
 		return
 	}
+	t.answersTo = data.ReferenceID
 	answered := map[string]bool{}
 	for _, a := range data.Answers {
 		answered[a.Field] = true

@@ -77,7 +77,7 @@ var codes = map[Code]struct {
 	WrongState:           {409, CategoryProtocol, false, true},
 	WrongTurn:            {409, CategoryProtocol, true, true},
 	Duplicate:            {409, CategoryProtocol, false, true},
-	ChainConflict:        {409, CategoryIntegrity, true, true},
+	ChainConflict:        {409, CategoryIntegrity, false, true},
 	ProposalUnknown:      {409, CategoryProtocol, false, true},
 	ProposalNotOpen:      {409, CategoryProtocol, false, true},
 	ClarificationPending: {409, CategoryProtocol, true, true},

@@ -41,6 +41,16 @@ func TestCodes(t *testing.T) {
 	}
 }
 
+// PROTOCOL.md §9: what is retryable may be accepted later as it is. What names a head that is over never is.
+func TestRetryable(t *testing.T) {
+	later := []session.Code{"stale_timestamp", "wrong_turn", "clarification_pending", "session_escalated", "rate_limited", "unavailable"}
+	for _, code := range session.Codes() {
+		if code.Retryable() != slices.Contains(later, code) {
+			t.Errorf("%s is retryable: %t", code, code.Retryable())
+		}
+	}
+}
+
 // PROTOCOL.md §3: a copy is looked for after the checks that need no session, which these may come from.
 func TestJudged(t *testing.T) {
 	early := []session.Code{

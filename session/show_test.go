@@ -23,6 +23,9 @@ func (c *conversation) show(what []string) ([]string, error) {
 	switch what[0] {
 	case "state":
 		say("%s %s", v.State, v.Closing)
+	case "turns":
+		taken, newest := c.state.Turns()
+		say("%d, the newest is entry %d", taken, newest)
 	case "mode":
 		say("%s, %q", v.Mode, v.Purpose)
 	case "status":

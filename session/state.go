@@ -69,6 +69,9 @@ type State struct {
 	openCommitments, acceptedCommitments int
 	standbys                             int // parties who stand by
 
+	taken  uint64 // turns, see Turns
+	turned uint64 // the entry that took the newest
+
 	size      int      // about how much of memory it takes
 	compacted string   // the expiries before are of compact offers
 	restored  []string // compact offers that are whole for the next Step

@@ -114,6 +114,7 @@ type Command struct {
 	about      *delegation.Grant // what referenceId names, where that is a delegation
 	question   *Question         // … a clarification
 	answerings []answering
+	answersTo  string            // what an INFORM with answers says that it answers
 	rerouted   bool              // the open escalation, since it was opened
 	offering   *Offer            // what a PROPOSE, COUNTER or COMMIT offers
 	opening    *Invitation       // what an invitation asks for
@@ -300,6 +301,9 @@ func (t *Command) record() {
 		t.Last.also = append(t.Last.also, t.about.To)
 	}
 	t.conclude()
+	if t.takesTurn() {
+		t.taken, t.turned = t.taken+1, t.Next
+	}
 	t.Next++
 }
 

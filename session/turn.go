@@ -107,6 +107,27 @@ func (s *State) TurnOn(o *Offer, side performatives.Agent) Turn {
 	return Turn{Side: side, Reference: o.ID, Sequence: o.moved, Since: o.movedAt, Number: s.Next}
 }
 
+// Turns is how many turns were taken, and the entry that took the newest: an offer, or an answer to a
+// proposal or to a question. What answers the invitation, a commitment or a delegation takes none.
+// A mode may count otherwise by its own rules.
+func (s *State) Turns() (taken, newest uint64) { return s.taken, s.turned }
+
+func (t *Command) takesTurn() bool {
+	if t.Was <= Invited {
+		return false
+	}
+	switch t.Act {
+	case performatives.Propose, performatives.Counter:
+		return true
+	case performatives.Accept, performatives.Reject, performatives.Clarify:
+		return t.Offer != nil && t.Offer.IsProposal()
+	case performatives.Inform:
+		return t.answersTo != "" && t.answersTo != t.invitation.ID
+	default:
+		return false
+	}
+}
+
 // Awaits reports whether the session waits for an answer of this party, or of a human who has not acted: a
 // turn is its own, or an escalation asks it.
 func (s *State) Awaits(you performatives.Member, at time.Time) bool {

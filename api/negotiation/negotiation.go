@@ -183,64 +183,88 @@ type Taken struct {
 	Assessment jsontext.Value
 }
 
-// Turns are the turns among entries of a session: offers, and answers to offers and to questions;
-// what answers the invitation, a commitment or a delegation is none. In bilateral/1 those that
-// carry an assessment are.
+// Turns are the turns among entries of a session: what State.Turns counts, as far as the entries and
+// the view tell. In bilateral/1 those that carry an assessment are.
 func Turns(entries []api.TurnEntry, source performatives.Agent, view *api.SessionView) []Taken {
 	taken, offered := []Taken{}, map[string]bool{}
 	for _, o := range view.Proposals {
 		offered[o.Proposal] = true
 	}
 	for _, e := range entries {
-		var body struct {
-			Proposal   string         `json:"proposalId"`
-			Reference  string         `json:"referenceId"`
-			Type       string         `json:"type"`
-			Reason     string         `json:"reason"`
-			Message    *string        `json:"message"`
-			Assessment jsontext.Value `json:"assessment"`
-			Data       struct {
-				Reference string         `json:"referenceId"`
-				Action    string         `json:"action"`
-				Message   *string        `json:"message"`
-				Answers   jsontext.Value `json:"answers"`
-				Assessed  jsontext.Value `json:"assessment"`
-			} `json:"data"`
-		}
-		if json.Unmarshal(e.Body, &body) != nil {
+		of, err := read(e)
+		if err != nil {
 			continue
 		}
-		action := actionOf[performatives.Parse(e.Performative)]
-		switch action {
+		switch of.action {
+		case "":
+			continue
 		case propose, counter:
-			offered[body.Proposal] = true
+			offered[of.Proposal] = true
 		case accept, reject, question:
-			if !offered[body.Reference] {
+			if !offered[of.Reference] {
 				continue
 			}
 		case answers:
-			if body.Data.Reference == view.Invitation.Proposal {
+			if data, ok := of.inform.Answers(); !ok || data.ReferenceID == view.Invitation.Proposal {
 				continue
 			}
 		}
-		switch {
-		case action == answers && len(body.Data.Answers) > 0:
-			action, body.Message, body.Assessment = counter, body.Data.Message, body.Data.Assessed
-			if body.Data.Action == accept {
-				action = accept
-			}
-		case action == "" || action == answers || len(body.Assessment) == 0 && view.Mode == modes.Bilateral.Name:
-			continue
-		case action == counter && body.Reason == question:
-			action = question
+		if of.action == answers || len(of.Assessment) > 0 || view.Mode != modes.Bilateral.Name {
+			taken = append(taken, of.taken(e, source))
 		}
-		turn := Taken{Entry: e, Side: "candidate", Action: action, Message: body.Message, Assessment: body.Assessment}
-		if e.From == source || e.OnBehalfOf == source {
-			turn.Side = "source"
-		}
-		taken = append(taken, turn)
 	}
 	return taken
+}
+
+// TakenBy is the turn that an entry took, of which the broker says that it took one.
+func TakenBy(e api.TurnEntry, source performatives.Agent) (Taken, error) {
+	of, err := read(e)
+	return of.taken(e, source), err
+}
+
+// said is the body of an entry, and its action.
+type said struct {
+	Proposal   string         `json:"proposalId"`
+	Reference  string         `json:"referenceId"`
+	Reason     string         `json:"reason"`
+	Message    *string        `json:"message"`
+	Assessment jsontext.Value `json:"assessment"`
+
+	action string
+	inform performatives.InformBody
+}
+
+func read(e api.TurnEntry) (of said, err error) {
+	of.action = actionOf[performatives.Parse(e.Performative)]
+	if of.action == answers {
+		return of, json.Unmarshal(e.Body, &of.inform)
+	}
+	return of, json.Unmarshal(e.Body, &of)
+}
+
+func (s said) taken(e api.TurnEntry, source performatives.Agent) Taken {
+	turn := Taken{Entry: e, Side: "candidate", Action: s.action, Message: s.Message, Assessment: s.Assessment}
+	if e.From == source || e.OnBehalfOf == source {
+		turn.Side = "source"
+	}
+	switch {
+	case s.action == answers:
+		var data struct {
+			Action     string         `json:"action"`
+			Message    *string        `json:"message"`
+			Assessment jsontext.Value `json:"assessment"`
+		}
+		if json.Unmarshal(s.inform.Data, &data) != nil {
+			data.Message = nil // it is of another type
+		}
+		turn.Action, turn.Message, turn.Assessment = counter, data.Message, data.Assessment
+		if data.Action == accept {
+			turn.Action = accept
+		}
+	case s.action == counter && s.Reason == question:
+		turn.Action = question
+	}
+	return turn
 }
 
 // answers is the action of an INFORM.

@@ -18,10 +18,11 @@ func TestTurns(t *testing.T) {
 	const assessed = `,"assessment":{"reasoning":"r"}`
 	said := []string{
 		"ACCEPT", `{"referenceId":"invitation"` + assessed + `}`,
-		"INFORM", `{"type":"fact","data":{"referenceId":"invitation","answers":[{}]}}`,
+		"INFORM", `{"type":"fact","data":{"referenceId":"invitation","answers":[{"field":"terms","answer":1}]}}`,
 		"CLARIFY", `{"referenceId":"p0"` + assessed + `}`,
 		"PROPOSE", `{"proposalId":"p1"` + assessed + `}`,
 		"ACCEPT", `{"referenceId":"delegation-1"` + assessed + `}`,
+		"INFORM", `{"type":"fact","data":{"referenceId":"p0","answers":[{"field":"terms","answer":1}]}}`,
 		"INFORM", `{"type":"fact","data":{"referenceId":"p0","answers":[{}]}}`,
 		"COUNTER", `{"proposalId":"p2","referenceId":"p1"` + assessed + `}`,
 		"ACCEPT", `{"referenceId":"p2"` + assessed + `}`,

@@ -355,3 +355,49 @@ func TestMCPCounterKeepsTerms(t *testing.T) {
 		}
 	}
 }
+
+// The list and the negotiation count all turns, also those before the entries that the negotiation
+// shows; who was asked to act for a side and has not joined is told the number only.
+func TestMCPCountsTurns(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	buyer, vendor, asked := w.assistant(w.Tokens[cron]), w.assistant(w.Tokens[seller]), w.assistant(w.Tokens[other])
+	var opened said
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "cups", "mode": "asp/1", "invitationTimeoutMs": 600000}, &opened)
+	id := opened.Session
+	vendor.does("accept", anything{"sessionId": id, "referenceId": "invitation"}, nil)
+	buyer.does("propose", anything{"sessionId": id, "type": "service-agreement", "subject": "cups", "terms": anything{"price": 5}}, nil)
+	for range 200 { // more than there are in a page, in entries and in bytes
+		vendor.does("answer", anything{"sessionId": id, "type": "fact", "data": anything{"text": strings.Repeat("x", 2*api.MaxPageBytes/200)}}, nil)
+	}
+	buyer.does("propose", anything{"sessionId": id, "type": "service-agreement", "subject": "mugs", "terms": anything{"price": 7}}, nil)
+	buyer.does("delegate", anything{"sessionId": id, "targetAgent": other, "authority": "advisory", "scope": "all"}, nil)
+
+	var shown struct {
+		Data struct {
+			Count int `json:"turnCount"`
+			Turns []struct {
+				Number int `json:"turnNumber"`
+			} `json:"turns"`
+		} `json:"data"`
+	}
+	buyer.does("get_negotiation", anything{"negotiationId": id}, &shown)
+	if turns := shown.Data.Turns; shown.Data.Count != 2 || len(turns) != 1 || turns[0].Number != 2 {
+		t.Errorf("the negotiation has %+v", shown.Data)
+	}
+	for _, who := range []assistant{buyer, asked} {
+		var listed struct {
+			Data struct {
+				Negotiations []struct {
+					Count int      `json:"turnCount"`
+					Terms anything `json:"latestTerms"`
+				} `json:"negotiations"`
+			} `json:"data"`
+		}
+		who.does("list_negotiations", anything{}, &listed)
+		rows := listed.Data.Negotiations
+		if len(rows) != 1 || rows[0].Count != 2 || (rows[0].Terms["price"] == 7.0) != (who == buyer) {
+			t.Errorf("the list has %+v", rows)
+		}
+	}
+}

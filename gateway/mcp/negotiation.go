@@ -2,6 +2,7 @@ package mcpgateway
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -15,7 +16,7 @@ import (
 
 // A turn is one that was taken.
 type turn struct {
-	Number    int                       `json:"turnNumber"`
+	Number    uint64                    `json:"turnNumber"`
 	Speaker   string                    `json:"speaker"`
 	Sender    act.Agent                 `json:"senderId"`
 	Quoted    bool                      `json:"quoted"`
@@ -44,20 +45,17 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	if err != nil {
 		return result{}, err
 	}
-	since := view.Head.Next.Sequence - min(view.Head.Next.Sequence, maxEntries)
-	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: q.ID, Since: since, Limit: maxEntries})
-	if err != nil {
-		return result{}, err
-	}
-	said, err := c.entries(page)
+	said, err := c.newest(ctx, &view)
 	if err != nil {
 		return result{}, err
 	}
 	source, candidate := negotiation.Sides(&view)
 	mine := source == c.Agent() || now.You.OnBehalfOf == source
 	turns := []turn{}
-	for i, t := range negotiation.Turns(begun(said), source, &view) {
-		turns = append(turns, c.turnOf(i+1, t))
+	taken := negotiation.Turns(begun(said), source, &view)
+	earlier := view.Turns - min(view.Turns, uint64(len(taken)))
+	for i, t := range taken {
+		turns = append(turns, c.turnOf(earlier+uint64(i)+1, t))
 	}
 	part := struct {
 		Outcome jsontext.Value `json:"outcome"`
@@ -72,7 +70,7 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 		Counterparty act.Agent           `json:"counterpartyId"`
 		Mode         string              `json:"mode"`
 		State        string              `json:"state"`
-		Count        int                 `json:"turnCount"`
+		Count        uint64              `json:"turnCount"`
 		Yours        bool                `json:"isUsersTurn"`
 		Turns        []turn              `json:"turns"`
 		Outcome      jsontext.Value      `json:"outcome"`
@@ -83,7 +81,7 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 		Consent      string              `json:"consent,omitzero"` // in words
 		Notice       string              `json:"notice"`
 	}{
-		ID: q.ID, Role: "candidate", Counterparty: source, Mode: view.Mode, State: view.State.String(), Count: len(turns), Yours: now.Waiting != nil && now.Waiting.Yours,
+		ID: q.ID, Role: "candidate", Counterparty: source, Mode: view.Mode, State: view.State.String(), Count: view.Turns, Yours: now.Waiting != nil && now.Waiting.Yours,
 		Turns: turns, Outcome: part.Outcome, Created: view.Created, Updated: view.Updated, Notice: notice, Publish: view.Publish, Consent: render.Consents(view.Publish),
 	}
 	data.Status = statusOf(view.State, data.Yours)
@@ -94,7 +92,31 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	return result{value: success{true, data}}, nil
 }
 
-func (c *call) turnOf(number int, t negotiation.Taken) turn {
+// newest are the last entries of a session as the view has it, as many as one page has room for.
+func (c *call) newest(ctx context.Context, view *api.SessionView) (said []entry, err error) {
+	end := view.Head.Next.Sequence
+	since := end - min(end, maxEntries)
+	for next := &since; next != nil && *next < end; {
+		page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: view.Session, Since: *next, Limit: int(end - *next)}) //nolint:gosec // at most maxEntries
+		if err != nil {
+			return nil, err
+		}
+		more, err := c.entries(page)
+		if err != nil {
+			return nil, err
+		}
+		said, next = append(said, more...), page.Next
+	}
+	size := 0
+	for i, e := range slices.Backward(said) {
+		if size += len(e.Body); size > api.MaxPageBytes {
+			return said[i+1:], nil
+		}
+	}
+	return said, nil
+}
+
+func (c *call) turnOf(number uint64, t negotiation.Taken) turn {
 	one := turn{
 		Number: number, Speaker: t.Side, Sender: t.Entry.From, Quoted: t.Entry.From != c.Agent(), Action: t.Action,
 		Message: t.Message, Terms: termsOf(t), Created: t.Entry.At, Roles: jsontext.Value("null"), Whole: jsontext.Value("null"),

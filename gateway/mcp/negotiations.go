@@ -2,6 +2,7 @@ package mcpgateway
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -91,7 +92,7 @@ type row struct {
 	Role         string                    `json:"role"`
 	Mode         string                    `json:"mode"`
 	State        string                    `json:"state"`
-	Turns        int                       `json:"turnCount"`
+	Turns        uint64                    `json:"turnCount"`
 	Status       string                    `json:"status"`
 	Yours        bool                      `json:"isUsersTurn"`
 	Action       *string                   `json:"latestAction"`
@@ -142,11 +143,12 @@ func (c *call) list(ctx context.Context, args jsontext.Value) (result, error) {
 	return result{value: success{true, map[string]any{"count": len(rows), "negotiations": rows}}}, nil
 }
 
-// row is a session in the list, with what was said last.
+// row is a session in the list, with its newest turn, unless the caller may not read that yet: it was
+// asked to act for a side.
 func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 	r := row{
 		ID: s.Session, Role: "candidate", Mode: s.Mode, State: s.State.String(), Status: statusOf(s.State, s.Awaiting), Yours: s.Awaiting,
-		Created: s.Created, Updated: s.Updated, Purpose: s.Purpose, Counterparty: s.Inviter,
+		Turns: s.Turns, Created: s.Created, Updated: s.Updated, Purpose: s.Purpose, Counterparty: s.Inviter,
 	}
 	if s.Inviter == c.Agent() {
 		r.Role = "source"
@@ -157,23 +159,25 @@ func (c *call) row(ctx context.Context, s api.SessionSummary) (row, error) {
 			}
 		}
 	}
-	view, err := ask(ctx, c, api.SessionGet, api.GetSession{Session: s.Session})
-	if err != nil {
-		return r, err
+	if s.Turns == 0 {
+		return r, nil
 	}
-	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: s.Session, Since: view.Head.Next.Sequence - min(view.Head.Next.Sequence, maxEntries), Limit: maxEntries})
+	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: s.Session, Since: s.LastTurn, Limit: 1})
+	if errors.Is(err, &session.Refusal{Code: session.AuthorityExceeded}) {
+		return r, nil
+	}
 	if err != nil {
 		return r, err
 	}
 	said, err := c.entries(page)
+	if err != nil || len(said) == 0 {
+		return r, err
+	}
+	last, err := negotiation.TakenBy(said[0].TurnEntry, s.Inviter)
 	if err != nil {
 		return r, err
 	}
-	taken := negotiation.Turns(begun(said), s.Inviter, &view)
-	if r.Turns = len(taken); r.Turns > 0 {
-		last := taken[len(taken)-1]
-		r.Action, r.Message, r.Terms = &last.Action, last.Message, termsOf(last)
-	}
+	r.Action, r.Message, r.Terms = &last.Action, last.Message, termsOf(last)
 	return r, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/negotiation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/modes"
@@ -61,6 +62,7 @@ func replays(t *testing.T, file string, format int, key performatives.Key) {
 	}
 	var state session.State
 	var end time.Time
+	var begun []api.TurnEntry
 	for i, line := range bytes.Split(bytes.TrimSpace(data), []byte("\n")) {
 		entry, err := transcript.Read(line)
 		if err != nil {
@@ -72,6 +74,13 @@ func replays(t *testing.T, file string, format int, key performatives.Key) {
 			}
 			state = session.New(entry.Message.Session, modes.All())
 		}
+		if state.Phase > session.Invited {
+			read, err := api.ReadEntry(line, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun = append(begun, read.TurnEntry)
+		}
 		if state, err = session.Replay(state, entry.Message, entry.Stamp); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +88,12 @@ func replays(t *testing.T, file string, format int, key performatives.Key) {
 			t.Fatal(err)
 		}
 	}
-	got, err := json.Marshal(api.ViewSession(&state, end), json.Deterministic(true), jsontext.WithIndent("  "))
+	view := api.ViewSession(&state, end)
+	found := negotiation.Turns(begun, state.Inviter(), &view)
+	if taken, newest := state.Turns(); taken != uint64(len(found)) || taken > 0 && newest != found[taken-1].Entry.Sequence {
+		t.Errorf("it counts %d turns, the newest in entry %d; a reader finds %+v", taken, newest, found)
+	}
+	got, err := json.Marshal(view, json.Deterministic(true), jsontext.WithIndent("  "))
 	if err != nil {
 		t.Fatal(err)
 	}
