@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
@@ -57,6 +58,7 @@ func TestDigest(t *testing.T) {
 	told("2026-03-02") // the newest week that is over
 	advance(time.Minute)
 	told("2026-03-09")
+	w.acknowledged()
 	n.Close()
 	other.Close()
 	w.startsWith(asks, options)
@@ -66,4 +68,22 @@ func TestDigest(t *testing.T) {
 	if r := next(w, w.hooks); !strings.HasPrefix(r.Header.Get("Webhook-Id"), id) { // and nothing was told between
 		t.Errorf("a digest is told again: %s", r.Header.Get("Webhook-Id"))
 	}
+}
+
+// acknowledged waits until the notifiers have noted all that they told: what they have not is told again.
+func (w *world) acknowledged() {
+	w.Helper()
+	js, err := jetstream.New(w.Server.Broker.Options.Conn)
+	testkit.Must(w, err)
+	stream, err := js.Stream(w.ctx, api.CaseLogStream)
+	testkit.Must(w, err)
+	testkit.Eventually(w, "what was told is acknowledged", func() bool {
+		all, open := stream.ListConsumers(w.ctx), uint64(0)
+		for c := range all.Info() {
+			if strings.HasPrefix(c.Name, "notify-") {
+				open += c.NumPending + uint64(c.NumAckPending) //nolint:gosec // it counts
+			}
+		}
+		return all.Err() == nil && open == 0
+	})
 }
