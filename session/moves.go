@@ -273,7 +273,7 @@ func (s *State) ofDelegations(you performatives.Agent) []draft {
 				rejection(string(id)),
 				draft{act: performatives.Withdraw, reference: string(id), body: refers},
 			)
-			if g.To == you && g.Status == delegation.Active && g.Result == 0 && g.Authority != delegation.Full {
+			if g.To == you && g.Result == 0 && g.Authority != delegation.Full {
 				all = append(all, draft{
 					act: performatives.Inform, reference: string(id), body: members{"type": performatives.Result}, fill: members{"data": members{"result": sample}},
 				})

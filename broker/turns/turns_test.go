@@ -437,7 +437,7 @@ func TestOwedResult(t *testing.T) {
 				moves = append(moves, m.Performative)
 			}
 		}
-		want := []string{"ACCEPT", "REJECT", "WITHDRAW", "INFORM", "OBSERVE"}
+		want := []string{"ACCEPT", "REJECT", "WITHDRAW", "INFORM", "INFORM", "OBSERVE"}
 		if authority == "full" {
 			want = []string{"PROPOSE", "ACCEPT", "REJECT", "WITHDRAW", "DELEGATE", "INFORM", "QUERY", "OBSERVE"}
 		}
