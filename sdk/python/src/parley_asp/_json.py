@@ -1,0 +1,47 @@
+"""JSON as parley reads and writes it: decimals stay decimals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from .errors import TermsError
+
+JSON = dict[str, Any]
+
+
+def loads(data: bytes | str) -> Any:
+    """Read JSON; a number with a fraction or an exponent is a Decimal."""
+    return json.loads(data, parse_float=Decimal)
+
+
+def dumps(value: Any) -> bytes:
+    """Write JSON without spaces, with members in order, so that the same value is the same bytes."""
+    return json.dumps(plain(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+
+
+def plain(value: Any) -> Any:
+    """Replace each Decimal by the number that says exactly the same.
+
+    Raises:
+        TermsError: a Decimal has more digits than a JSON number keeps (RFC 8785). Send it as text.
+    """
+    if isinstance(value, Decimal):
+        return _number(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def _number(value: Decimal) -> int | float:
+    if not value.is_finite():
+        raise TermsError(f"{value} is no number of JSON")
+    if value == value.to_integral_value() and abs(value) <= 2**53 - 1:
+        return int(value)
+    if Decimal(repr(float(value))) != value:
+        raise TermsError(f"a JSON number cannot say {value} exactly: send it as text")
+    return float(value)

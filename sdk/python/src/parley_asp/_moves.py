@@ -1,0 +1,72 @@
+"""A decision becomes an act: one of the snapshot's moves, filled in."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from ._json import JSON, plain
+from .acts import Act, Inform
+from .deal import Deal
+from .errors import NotAllowed
+
+
+def act_of(decision: Act, deal: Deal[Any]) -> JSON:
+    """The act that a decision is: ``performative``, ``body``, and ``recipient`` where there is one.
+
+    Raises:
+        NotAllowed: it is none of the deal's moves.
+        TermsError: its terms cannot be said exactly.
+    """
+    move = _move(decision, deal)
+    body = copy.deepcopy(move["body"])
+    fills = {name: _plain(value) for name, value in decision.fills().items()}
+    if isinstance(decision, Inform):
+        body["data"] = _data(body.get("data"), fills["data"])
+    else:
+        body.update(fills)
+    body.update(_plain(decision.also))
+    if "subject" in move["fill"] and not body.get("subject"):
+        body["subject"] = deal.purpose or "an offer"
+    act: JSON = {"performative": decision.performative, "body": body}
+    if to := decision.recipient or move.get("recipient"):
+        act["recipient"] = to
+    return act
+
+
+def _move(decision: Act, deal: Deal[Any]) -> JSON:
+    same = [m for m in deal.moves if m["performative"] == decision.performative and m.get("referenceId") == decision.reference]
+    outcome = decision.fills().get("outcome")
+    for m in same:  # of COMMIT's moves, the one with the outcome, and with terms or without
+        if m["body"].get("outcome") == outcome or decision.performative != "COMMIT":
+            return m
+    about = f" of {decision.reference}" if decision.reference else ""
+    raise NotAllowed(
+        f"{decision.performative}{about} is not allowed for you while {deal.state}; allowed: {', '.join(deal.allowed) or 'nothing'}",
+        details={"state": deal.state, "allowed": list(deal.allowed)},
+    )
+
+
+def _data(ready: Any, said: Any) -> Any:
+    """The data of an INFORM: the move's has what it answers."""
+    if not isinstance(ready, dict):
+        return said
+    if isinstance(answers := ready.get("answers"), list):
+        given = said if isinstance(said, list) else [said]
+        for answer, value in zip(answers, given, strict=False):
+            answer["answer"] = value
+        return ready
+    return {**ready, **(said if isinstance(said, dict) else {"value": said})}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return plain(value.model_dump(mode="python", by_alias=True, exclude_none=True))
+    if isinstance(value, Mapping):
+        return {str(name): _plain(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return plain(value)

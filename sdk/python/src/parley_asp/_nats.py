@@ -1,0 +1,87 @@
+"""The broker over NATS, with one's own key."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import datetime
+from typing import Any
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+
+from ._json import JSON, dumps, loads
+from ._sign import Signer, token_of
+from .errors import NoAnswer, refusal
+
+_TIMEOUT = 20.0
+_WAITS = 15.0  # seconds beyond what a verb waits by itself
+
+
+class NATS:
+    """A transport over NATS. It connects with the first call, and again for as long as it takes."""
+
+    def __init__(self, url: str, signer: Signer, login: str | None) -> None:
+        self.identity = signer.agent
+        self._url, self._signer, self._login = url, signer, login
+        self._client: Client | None = None
+        self._lock = asyncio.Lock()
+        self._ahead = 0.0  # seconds of the broker's clock before this one
+
+    async def _connected(self) -> Client:
+        async with self._lock:
+            if self._client is None:
+                token = token_of(self._signer.agent)
+                options: dict[str, Any] = {"nkeys_seed_str": self._login} if self._login else {}
+                try:
+                    self._client = await nats.connect(
+                        self._url,
+                        inbox_prefix=f"_INBOX.{token}".encode(),
+                        max_reconnect_attempts=-1,
+                        reconnect_time_wait=0.5,
+                        allow_reconnect=True,
+                        error_cb=_quiet,
+                        **options,
+                    )
+                except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
+                    raise NoAnswer(f"no connection to NATS: {type(error).__name__}") from None
+            return self._client
+
+    async def _request(self, subject: str, data: bytes, timeout: float) -> Any:
+        client = await self._connected()
+        try:
+            reply = await client.request(f"asp.agent.{token_of(self._signer.agent)}.{subject}", data, timeout=timeout)
+        except (nats.errors.Error, asyncio.TimeoutError) as error:
+            raise NoAnswer(f"{subject.rpartition('.')[0] or subject}: {type(error).__name__}") from None
+        answer = loads(reply.data)
+        if "error" in answer:
+            raise refusal(answer["error"])
+        return answer
+
+    async def call(self, verb: str, request: JSON) -> Any:
+        return await self._request(f"api.{verb}", dumps(request), float(request.get("seconds", 0)) + _WAITS)
+
+    async def say(self, session: str, act: JSON, head: JSON | None, message_id: str) -> JSON:
+        envelope = self._signer.envelope(session, act, head, message_id, time.time() + self._ahead)
+        try:
+            answer: JSON = await self._request(f"submit.{session}", envelope, _TIMEOUT)
+        except Exception as error:
+            if getattr(error, "code", "") == "stale_timestamp":
+                self._follow(getattr(error, "details", None))
+            raise
+        return answer
+
+    def _follow(self, details: Any) -> None:
+        """Go by the broker's clock, which a stale_timestamp has in its details."""
+        now = details.get("now") if isinstance(details, dict) else None
+        if now:
+            self._ahead = datetime.fromisoformat(str(now)[:19] + "+00:00").timestamp() - time.time()
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+
+async def _quiet(_: Exception) -> None:
+    """Reconnecting is the client's business, and says nothing."""

@@ -1,0 +1,62 @@
+"""Envelopes that an agent signs with its own key (PROTOCOL.md section 3)."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from typing import Any
+
+from ._json import JSON, plain
+
+
+def token_of(uri: str) -> str:
+    """A principal's token: its URI as one NATS subject token (PROTOCOL.md section 1)."""
+    scheme, _, name = uri.partition("://")
+    spelt = "".join(_spell(b) for b in name.encode())
+    return ("@" if scheme == "human" else "") + spelt
+
+
+def _spell(b: int) -> str:
+    c = chr(b)
+    if re.fullmatch(r"[a-z0-9-]", c):
+        return c
+    return {".": "_", "/": "~"}.get(c, f"={b:02x}")
+
+
+class Signer:
+    """Signs as one principal, with the seed of its signing key (``SU…``)."""
+
+    def __init__(self, agent: str, seed: str) -> None:
+        try:
+            import nkeys
+            import rfc8785
+        except ImportError as error:  # pragma: no cover
+            raise ImportError("an own key needs pip install 'parley-asp[nats]'") from error
+        self.agent = agent
+        self._key: Any = nkeys.from_seed(bytearray(seed.encode()))
+        self._canonical = rfc8785.dumps
+
+    def __repr__(self) -> str:
+        return f"Signer({self.agent!r})"
+
+    def envelope(self, session: str, act: JSON, head: JSON | None, message_id: str, now: float) -> bytes:
+        """The bytes of a signed envelope, on the entry that is the head."""
+        at = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        envelope: JSON = {
+            "version": "asp/0.1",
+            "messageId": message_id,
+            "sessionId": session,
+            "timestamp": at,
+            "sender": {"agentId": self.agent},
+            "performative": act["performative"],
+            "content": {"body": plain(act["body"])},
+            "integrity": {},
+        }
+        if act.get("recipient"):
+            envelope["recipient"] = act["recipient"]
+        if head is not None:
+            envelope["sequenceNumber"] = int(head["n"]) + 1
+            envelope["integrity"]["previousHash"] = head["hash"]
+        signature: bytes = self._key.sign(self._canonical(envelope))
+        envelope["integrity"]["signature"] = "ed25519:" + signature.hex()
+        return self._canonical(envelope)

@@ -1,0 +1,499 @@
+"""An agent: handlers that decide, and the loop that keeps their decisions right under failure.
+
+A handler is a reducer: one deal in, at most one act out. The act is tied to the head of the
+transcript that it was decided on; if the session has gone on meanwhile, the handler decides again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Generic, TypeVar, get_args
+
+from pydantic import BaseModel
+
+from ._http import HTTP
+from ._json import JSON, dumps
+from ._moves import act_of
+from ._sign import Signer
+from ._transport import Transport, patiently, uuid7_of
+from .acts import Act, Decision, Escalate, Propose, Wait
+from .deal import Deal, Delegation
+from .errors import ChainConflict, Duplicate, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, StaleTimestamp, UnknownSession
+
+T = TypeVar("T", bound=BaseModel)
+Handler = Callable[[Deal[T]], "Decision | Awaitable[Decision]"]
+OnRefused = Callable[[Deal[T], Act, Refusal], Any]
+OnError = Callable[["Deal[T] | None", BaseException], Any]
+
+log = logging.getLogger("parley_asp")
+
+WAIT_SECONDS = 50  # of turn.wait, the most
+MOST_IN_A_ROW = 16  # acts without an entry of somebody else
+MOST_AT_ONCE = 64  # sessions that handlers work on
+QUICK = 30.0  # seconds after which a call that nobody repeats gives up
+LIST_LIMIT = 200
+
+
+@dataclass
+class _Work(Generic[T]):
+    """A session that the agent works on."""
+
+    entries: list[JSON] = field(default_factory=list)
+    latest: JSON | None = None
+    woken: bool = True
+    task: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+    last: Deal[T] | None = None
+    finals: list[asyncio.Future[Deal[T]]] = field(default_factory=list)
+    first: Propose | None = None  # the first offer, of who opened the session
+    refused: tuple[str, str] | None = None  # head and act id that were refused
+
+
+class Agent(Generic[T]):
+    """An agent, over HTTP with a token, or over NATS or HTTP with its own key.
+
+    Args:
+        url: of the broker: ``http://…`` or ``nats://…``.
+        token: a token of the agent's (``parley token add URI``); under ``--dev`` its URI.
+        agent: the agent's URI. It is needed with a key of its own.
+        seed: of the signing key (``SU…``); without one the agent is hosted.
+        login: seed of the login key, for NATS.
+        terms: the author's pydantic model of terms. A ``float`` field is refused: use Decimal.
+        floats: allow ``float`` fields.
+    """
+
+    def __init__(
+        self,
+        *,
+        url: str = "http://127.0.0.1:8080",
+        token: str = "",
+        agent: str | None = None,
+        seed: str | None = None,
+        login: str | None = None,
+        terms: type[T] | None = None,
+        floats: bool = False,
+    ) -> None:
+        if terms is not None and not floats:
+            _no_floats(terms)
+        self._terms = terms
+        self._transport = _transport(url, token, agent, seed, login)
+        self._handlers: dict[str, Handler[T]] = {}
+        self._on_refused: OnRefused[T] | None = None
+        self._on_error: OnError[T] | None = None
+        self._work: dict[str, _Work[T]] = {}
+        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self._loop: asyncio.Task[None] | None = None
+        self._warned = False
+
+    @classmethod
+    def from_env(cls, *, terms: type[T] | None = None, floats: bool = False) -> Agent[T]:
+        """Read ``PARLEY_URL``, ``PARLEY_TOKEN``, ``PARLEY_AGENT``, ``PARLEY_SEED`` and ``PARLEY_LOGIN``."""
+        env = os.environ.get
+        return cls(
+            url=env("PARLEY_URL", "http://127.0.0.1:8080"), token=env("PARLEY_TOKEN", ""), agent=env("PARLEY_AGENT"),
+            seed=env("PARLEY_SEED"), login=env("PARLEY_LOGIN"), terms=terms, floats=floats,
+        )  # fmt: skip
+
+    # --- handlers
+
+    def on_turn(self, handler: Handler[T]) -> Handler[T]:
+        """Decide when the session waits for you, or when something is agreed and you may close or commit."""
+        return self._on("turn", handler)
+
+    def on_invitation(self, handler: Handler[T]) -> Handler[T]:
+        """Answer an invitation. Without this handler invitations are left alone."""
+        return self._on("invitation", handler)
+
+    def on_check(self, handler: Handler[T]) -> Handler[T]:
+        """Answer what others delegate to you: ``deal.check`` says what."""
+        return self._on("check", handler)
+
+    def _on(self, kind: str, handler: Handler[T]) -> Handler[T]:
+        self._handlers[kind] = handler
+        return handler
+
+    def on_refused(self, handler: OnRefused[T]) -> OnRefused[T]:
+        """Hear of a refusal that deciding again does not mend. The session rests until there is news."""
+        self._on_refused = handler
+        return handler
+
+    def on_error(self, handler: OnError[T]) -> OnError[T]:
+        """Hear of what a handler raised, or of a decision that is not allowed. The session rests until there is news."""
+        self._on_error = handler
+        return handler
+
+    # --- what a program calls
+
+    async def __aenter__(self) -> Agent[T]:
+        self._loop = asyncio.create_task(self._listen(), name="parley")
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop. What a handler decides from now on is not said; the next start decides it again."""
+        tasks = [t for t in [self._loop, *(w.task for w in self._work.values())] if t is not None]
+        for w in self._work.values():
+            if w.timer is not None:
+                w.timer.cancel()
+        for t in tasks:
+            t.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._transport.close()
+
+    async def run(self) -> None:
+        """Serve all sessions until cancelled."""
+        if self._loop is not None:
+            await asyncio.shield(self._loop)
+            return
+        async with self:
+            assert self._loop is not None
+            await asyncio.shield(self._loop)
+
+    async def negotiate(
+        self,
+        with_: str,
+        subject: str,
+        first: T | Mapping[str, Any] | None = None,
+        *,
+        mode: str = "asp/1",
+        key: str = "",
+        timeout: float | None = None,
+        policy: Mapping[str, Any] | None = None,
+    ) -> Deal[T]:
+        """Invite an agent, make the first offer, and let ``on_turn`` decide until the session is over.
+
+        The same arguments are the same session, also after a crash: ``key`` tells two of them apart.
+
+        Args:
+            first: terms of the first offer; None waits for the other side's.
+            mode: of the session (PROTOCOL.md section 8).
+            timeout: seconds; then the deal is returned as it is, and goes on in the background.
+
+        Returns:
+            The deal as it was last.
+
+        Raises:
+            Refusal: the invitation is refused.
+        """
+        if self._loop is None:
+            raise ParleyError("use it inside `async with agent:`")
+        session = uuid7_of(self._transport.identity, with_, subject, mode, key)
+        offer = Propose(first, subject=subject) if first is not None else None
+        work = self._work.setdefault(session, _Work())
+        work.first = offer
+        final: asyncio.Future[Deal[T]] = asyncio.get_running_loop().create_future()
+        work.finals.append(final)
+        try:
+            await self._invite(session, with_, subject, mode, policy)
+            self._wake(session)
+            return await asyncio.wait_for(asyncio.shield(final), timeout)
+        except (TimeoutError, asyncio.TimeoutError):
+            return work.last or await self.deal(session)
+        finally:
+            if final in work.finals:
+                work.finals.remove(final)
+
+    async def tender(self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | None = None, **options: Any) -> list[Deal[T]]:
+        """Negotiate with several agents at once, each in a session of its own; ``options`` are those of negotiate."""
+        return list(await asyncio.gather(*(self.negotiate(a, subject, first, **options) for a in agents)))
+
+    async def find(self, query: str = "", *, capability: str = "", organization: str = "", limit: int = 20) -> list[JSON]:
+        """Cards of agents by words, capability or organisation."""
+        asked = {"query": query, "capability": capability, "organization": organization, "limit": limit}
+        found = await self.call("agent.search", {name: value for name, value in asked.items() if value})
+        return list(found["agents"])
+
+    async def deal(self, session: str) -> Deal[T]:
+        """A session as it is now."""
+        return await self._look(session, self._work.get(session) or _Work())
+
+    async def call(self, verb: str, request: JSON) -> Any:
+        """Call a verb of the api, again for at most 30 seconds if it is not answered."""
+        return await patiently(lambda: self._transport.call(verb, request), QUICK)
+
+    async def say(self, deal: Deal[T], decision: Act) -> Deal[T]:
+        """Say one act on a deal, outside a handler, and return the deal after it.
+
+        Raises:
+            ChainConflict: the session went on since; decide again on a new deal.
+            Refusal: any other refusal.
+        """
+        await self._say(deal, act_of(decision, deal))
+        return await self.deal(deal.id)
+
+    async def reduce(self, session: str) -> Deal[T]:
+        """Decide in one session until there is nothing to do, and return it: for cron, queues, serverless."""
+        work = self._work.setdefault(session, _Work())
+        await self._reduce(session, work)
+        assert work.last is not None
+        return work.last
+
+    # --- the loop
+
+    async def _listen(self) -> None:
+        """Wake each session that has news; all open ones at the start, and after the broker was away."""
+        cursor: str | None = None
+        swept = False
+        while True:
+            try:
+                if not swept:
+                    await self._sweep()
+                    swept = True
+                asked: JSON = {"seconds": WAIT_SECONDS, **({"since": cursor} if cursor else {})}
+                answer = await self._transport.call("turn.wait", asked)
+            except NoAnswer:
+                swept = False
+                await self._ask("session.list", {"limit": 1})
+                continue
+            except Refusal as error:
+                if not error.retryable and error.code not in ("unavailable", "rate_limited"):
+                    self._failed(None, error)
+                await asyncio.sleep(error.retry_after or 1)
+                continue
+            cursor = answer["cursor"]
+            if snapshot := answer.get("snapshot"):
+                self._wake(snapshot["sessionId"], snapshot)
+
+    async def _sweep(self) -> None:
+        asked: JSON = {"limit": LIST_LIMIT}
+        while True:
+            page = await self._transport.call("session.list", asked)
+            for row in page["sessions"]:
+                if row["state"] not in ("CLOSED", "FAILED"):
+                    self._wake(row["sessionId"])
+                elif row["sessionId"] in self._work:
+                    self._wake(row["sessionId"])
+            if not page.get("next") or all(row["state"] in ("CLOSED", "FAILED") for row in page["sessions"]):
+                return
+            asked["cursor"] = page["next"]
+
+    def _wake(self, session: str, snapshot: JSON | None = None) -> None:
+        work = self._work.setdefault(session, _Work())
+        work.woken = True
+        if snapshot is not None:
+            work.latest = snapshot
+        if work.task is None or work.task.done():
+            work.task = asyncio.create_task(self._serve(session, work), name=f"parley {session}")
+
+    async def _serve(self, session: str, work: _Work[T]) -> None:
+        """Reduce a session as often as it is woken. Nothing that happens in it ends the agent."""
+        while work.woken:
+            work.woken = False
+            try:
+                async with self._slots:
+                    await self._reduce(session, work)
+            except UnknownSession:
+                self._work.pop(session, None)
+                return
+            except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+                raise
+            except NoAnswer:
+                work.woken = True
+                await self._ask("session.list", {"limit": 1})
+            except Exception as error:
+                self._failed(work.last, error)
+        if work.last is not None and work.last.over and not work.finals:
+            self._work.pop(session, None)
+
+    async def _reduce(self, session: str, work: _Work[T]) -> None:
+        """Decide and say, until the handlers have nothing to say about the newest entry."""
+        said = 0
+        deal = await self._look(session, work)
+        while True:
+            work.last = deal
+            if deal.over:
+                for final in work.finals:
+                    if not final.done():
+                        final.set_result(deal)
+                return
+            decision = await self._decide(deal, work)
+            if decision is None or isinstance(decision, Wait):
+                self._rest(session, work, deal, decision.seconds if decision else None)
+                return
+            act = act_of(decision, deal)
+            if isinstance(decision, Escalate) and act["body"].get("referenceId"):
+                self._asked_before(deal, act["body"]["referenceId"])
+            if said >= MOST_IN_A_ROW:
+                raise LoopError(f"{said} acts in a row, the last {act['performative']}: nobody else has said anything")
+            try:
+                await self._say(deal, act)
+                said += 1
+            except ChainConflict as conflict:
+                if isinstance(conflict.details, dict) and isinstance(conflict.details.get("snapshot"), dict):
+                    work.latest = conflict.details["snapshot"]
+                said = 0
+            except Duplicate:
+                pass  # it was said before, and the view is older than that
+            except Refusal as refused:
+                if refused.code == "unknown_session":
+                    raise
+                await _called(self._on_refused, deal, decision, refused) if self._on_refused else log.warning(
+                    "%s in %s is refused: %s", act["performative"], session, refused
+                )
+                return
+            before = len(work.entries)
+            deal = await self._look(session, work)
+            if any(e["sender"]["agentId"] != deal.me for e in work.entries[before:]):
+                said = 0
+
+    async def _look(self, session: str, work: _Work[T]) -> Deal[T]:
+        """The newest snapshot, with all entries that the caller may read."""
+        snapshot, work.latest = work.latest, None
+        if snapshot is not None:
+            _take(work.entries, snapshot)
+        while snapshot is None or snapshot["head"]["n"] + 1 != len(work.entries):
+            snapshot = await self._ask("session.snapshot", {"sessionId": session, "since": len(work.entries)})
+            if not _take(work.entries, snapshot):
+                break  # it has all, or may not read more
+        check = None
+        if any(i["kind"] in ("delegation", "check") and snapshot["you"].get("agentId") in i["for"] for i in snapshot["open"]):
+            check = await self._check(session, str(snapshot["you"].get("agentId")))
+        return Deal(snapshot, tuple(work.entries), self._terms, check)
+
+    async def _ask(self, verb: str, request: JSON) -> Any:
+        """Call a verb until it is answered."""
+        return await patiently(lambda: self._transport.call(verb, request))
+
+    async def _check(self, session: str, me: str) -> Delegation:
+        c = await self._ask("check.get", {"sessionId": session})
+        return Delegation(me, c["delegationId"], c["from"], c["authority"], c.get("scope", ""), c.get("referenceId"), c["status"])
+
+    async def _decide(self, deal: Deal[T], work: _Work[T]) -> Decision:
+        if work.first is not None and deal.role == "inviter" and deal.round == 0 and not deal.offers and deal.allows("PROPOSE"):
+            return work.first
+        kind = _whose(deal)
+        if kind is None:
+            return None
+        handler = self._handlers.get(kind)
+        if handler is None:
+            if kind == "invitation" and not self._warned:
+                self._warned = True
+                log.warning("an invitation waits, and there is no on_invitation: it is left alone")
+            return None
+        decision: Decision = await _called(handler, deal)
+        if decision is not None and not isinstance(decision, get_args(Decision)):
+            raise TypeError(f"on_{kind} returned {type(decision).__name__}, which is no decision")
+        return decision
+
+    def _asked_before(self, deal: Deal[T], offer: str) -> None:
+        """Refuse to ask people twice about one offer, as a framework that runs a step again would."""
+        about = next((o for o in deal.offers if o.id == offer), None)
+        if about is not None and (found := deal.approval(about)).id:
+            raise NotAllowed(f"your people were asked about {offer} before: {found.decision or 'they have not decided yet'}")
+
+    async def _say(self, deal: Deal[T], act: JSON) -> None:
+        message_id = uuid7_of(deal.id, deal.head, act["performative"], dumps(act["body"]).decode())
+
+        async def once() -> JSON:
+            return await self._transport.say(deal.id, act, deal.view["head"], message_id)
+
+        try:
+            await patiently(once)
+        except StaleTimestamp:
+            await patiently(once)  # by the broker's clock, which the refusal came with
+
+    async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> None:
+        terms: JSON = {"purpose": subject, "participants": [with_]}
+        if mode != "asp/1":
+            terms["mode"] = mode
+        if policy:
+            terms["policy"] = dict(policy)
+        body = {"proposalId": "invitation", "type": "session-invitation", "subject": subject, "terms": terms}
+        act = {"performative": "PROPOSE", "body": body}
+        try:
+            await patiently(lambda: self._transport.say(session, act, None, uuid7_of(session, "invitation")), None)
+        except StaleTimestamp:
+            await patiently(lambda: self._transport.say(session, act, None, uuid7_of(session, "invitation")), None)
+        except (Duplicate, ChainConflict):
+            pass  # it is there already, from before a crash or by another worker
+        except Refusal as refused:
+            if refused.code != "wrong_state":
+                raise
+
+    def _rest(self, session: str, work: _Work[T], deal: Deal[T], seconds: float | None) -> None:
+        """Look again when an offer expires, or when the handler wants to."""
+        if work.timer is not None:
+            work.timer.cancel()
+        now = time.time()
+        times = [o.expires.timestamp() - now + 0.5 for o in deal.offers if o.open and o.expires is not None]
+        if seconds is not None:
+            times.append(seconds)
+        if times and self._loop is not None:
+            work.timer = asyncio.get_running_loop().call_later(max(0.1, min(times)), self._wake, session)
+
+    def _failed(self, deal: Deal[T] | None, error: BaseException) -> None:
+        if self._on_error is None:
+            log.error("%s", f"in {deal.id}: {error}" if deal else error, exc_info=not isinstance(error, ParleyError))
+            return
+        try:
+            answer = self._on_error(deal, error)
+            if inspect.isawaitable(answer):
+                task = asyncio.ensure_future(answer)
+                task.add_done_callback(lambda t: t.cancelled() or t.exception())
+        except Exception:
+            log.exception("on_error raised")
+
+
+def _take(entries: list[JSON], snapshot: JSON) -> bool:
+    """Add the news of a snapshot to the entries before it; reports whether there were any."""
+    before = len(entries)
+    for e in snapshot.get("news", ()):
+        if e["sequenceNumber"] == len(entries):
+            entries.append(e)
+    return len(entries) > before
+
+
+def _whose(deal: Deal[Any]) -> str | None:
+    """Which handler decides: none while the session waits for somebody else."""
+    if deal.state == "ESCALATED":
+        return None
+    if deal.invitation is not None:
+        return "invitation"
+    if deal.check is not None:
+        return "check"
+    if deal.yours or deal.agreed is not None and (deal.allows("CLOSE") or deal.allows("COMMIT")):
+        return "turn"
+    return None
+
+
+async def _called(handler: Callable[..., Any], *args: Any) -> Any:
+    answer = handler(*args)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _transport(url: str, token: str, agent: str | None, seed: str | None, login: str | None) -> Transport:
+    if seed and not agent:
+        raise ParleyError("an agent with a key of its own needs its URI: Agent(agent=…), or PARLEY_AGENT")
+    signer = Signer(agent, seed) if seed and agent else None
+    if url.startswith(("nats://", "tls://", "ws://", "wss://")):
+        if signer is None:
+            raise ParleyError("over NATS an agent signs with its own key: Agent(seed=…), or PARLEY_SEED")
+        from ._nats import NATS
+
+        return NATS(url, signer, login)
+    if not token:
+        raise ParleyError("over HTTP an agent needs a token: Agent(token=…), or PARLEY_TOKEN")
+    return HTTP(url, token, signer, agent)
+
+
+def _no_floats(model: type[BaseModel], seen: frozenset[type] = frozenset()) -> None:
+    for name, info in model.model_fields.items():
+        for kind in _types(info.annotation):
+            if kind is float:
+                raise TypeError(f"{model.__name__}.{name} is a float, which cannot say most amounts: use Decimal, or Agent(floats=True)")
+            if isinstance(kind, type) and issubclass(kind, BaseModel) and kind not in seen:
+                _no_floats(kind, seen | {kind})
+
+
+def _types(annotation: Any) -> list[Any]:
+    inside = get_args(annotation)
+    return [annotation] if not inside else [kind for one in inside for kind in _types(one)]

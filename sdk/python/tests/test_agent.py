@@ -1,0 +1,260 @@
+"""Conversations of agents with each other, through a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+
+from conftest import Broker
+from pydantic import BaseModel
+
+from parley_asp import Accept, Agent, Close, Counter, Deal, Decision, Delegate, Escalate, Inform, Propose, Refusal, Reject, Wait
+
+BUYER, SELLER, COMPLIANCE = "agent://acme.com/buyer", "agent://widgets.co/seller", "agent://acme.com/compliance"
+
+
+class Cups(BaseModel):
+    price: Decimal
+    currency: str = "EUR"
+
+
+def run(coroutine: Any) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 60))
+
+
+def seller(broker: Broker, least: int = 80, **options: Any) -> Agent[Cups]:
+    """Sells for at least so much: asks for 120 first, and comes down by 15."""
+    agent = Agent(url=broker.url, token=SELLER, terms=Cups, **options)
+
+    @agent.on_invitation
+    async def invited(deal: Deal[Cups]) -> Decision:
+        assert deal.invitation is not None
+        return Accept(deal.invitation)
+
+    @agent.on_turn
+    async def decide(deal: Deal[Cups]) -> Decision:
+        if deal.agreed:
+            return None
+        if deal.their_offer.terms.price >= least:
+            return Accept(deal.their_offer)
+        return Counter(deal.their_offer, Cups(price=max(Decimal(least), 120 - 15 * Decimal(deal.round))))
+
+    return agent
+
+
+async def transcript(agent: Agent[Any], session: str) -> list[tuple[str, str]]:
+    page = await agent.call("session.messages", {"sessionId": session})
+    return [(e["sender"]["agentId"], e["performative"]) for e in page["messages"]]
+
+
+def test_agreement(broker: Broker) -> None:
+    buyer = Agent(url=broker.url, token=BUYER, terms=Cups)
+
+    @buyer.on_turn
+    async def decide(deal: Deal[Cups]) -> Decision:
+        offer = deal.their_offer
+        if deal.agreed:
+            return Close.completed()
+        if offer.terms.price > 100:
+            return Counter(offer, Cups(price=deal.step(60, 100)))
+        return Accept(offer)
+
+    async def main() -> None:
+        async with seller(broker), buyer:
+            deal = await buyer.negotiate(SELLER, "cups", Cups(price=Decimal(60)))
+            assert deal.over and deal.agreed and deal.agreed.terms.price == 80 and deal.agreed.terms.currency == "EUR"
+            again = await buyer.negotiate(SELLER, "cups", Cups(price=Decimal(60)))
+            assert again.id == deal.id and len(await transcript(buyer, deal.id)) == len(deal.entries)
+
+    run(main())
+
+
+def test_approval_and_check(broker: Broker) -> None:
+    """The example of the documentation: a colleague checks the offer, and a human approves it, once each."""
+    buyer = Agent(url=broker.url, token=BUYER, terms=Cups)
+    colleague: Agent[Cups] = Agent(url=broker.url, token=COMPLIANCE, terms=Cups)
+    escalated: asyncio.Queue[str] = asyncio.Queue()
+
+    @buyer.on_turn
+    async def decide(deal: Deal[Cups]) -> Decision:
+        offer = deal.their_offer
+        if deal.agreed:
+            return Close.completed()
+        if offer.terms.price > 110:
+            return Counter(offer, Cups(price=deal.step(60, 100)))
+        if not (check := deal.delegation(COMPLIANCE)):
+            return Delegate(check.target, about=offer)
+        if not check.result:
+            return Wait(check)
+        if offer.terms.price > 90 and not deal.approval(offer):
+            return Escalate(offer, why="above 90")
+        return Accept(offer)
+
+    @colleague.on_check
+    async def check(deal: Deal[Cups]) -> Decision:
+        assert deal.check is not None
+        if deal.check.status == "offered":
+            return Accept(deal.check)
+        return Inform.result(deal.check, assessment="fine")
+
+    async def decides(human: Agent[Any], session: str) -> None:
+        deal = await human.deal(session)
+        item = next(i for i in deal.open if i.kind == "escalation")
+        await human.say(deal, Inform({}, to=item.id, also={"type": "resolution", "data": {"escalationId": item.id, "decision": "approved"}}))
+
+    async def main() -> None:
+        human: Agent[Any] = Agent(url=broker.url, token="human://acme.com/alice")
+        async with seller(broker, least=95), buyer, colleague:
+            asked = asyncio.create_task(buyer.negotiate(SELLER, "cups", Cups(price=Decimal(60))))
+            while not asked.done():
+                listed = await buyer.call("session.list", {"state": "ESCALATED"})
+                if listed["sessions"]:
+                    await decides(human, listed["sessions"][0]["sessionId"])
+                await buyer.call("turn.wait", {"seconds": 1})
+            deal = await asked
+            assert deal.agreed and deal.agreed.terms.price == 105
+            acts = [act for _, act in await transcript(buyer, deal.id)]
+            assert [acts.count(a) for a in ("DELEGATE", "ESCALATE", "ACCEPT", "CLOSE")] == [1, 1, 3, 1], acts
+        await human.close()
+
+    run(main())
+
+
+def test_three_workers_say_nothing_twice(broker: Broker) -> None:
+    """Workers of one agent decide the same, and what they decide is said once."""
+
+    def worker() -> Agent[Cups]:
+        buyer = Agent(url=broker.url, token=BUYER, terms=Cups)
+
+        @buyer.on_turn
+        async def decide(deal: Deal[Cups]) -> Decision:
+            if deal.agreed:
+                return Close.completed()
+            if deal.their_offer.terms.price > 85:
+                return Counter(deal.their_offer, Cups(price=deal.step(60, 100)))
+            return Accept(deal.their_offer)
+
+        return buyer
+
+    async def main() -> None:
+        sellers, workers = [seller(broker) for _ in range(3)], [worker() for _ in range(3)]
+        for a in (*sellers, *workers):
+            await a.__aenter__()
+        deals = await asyncio.gather(*(w.negotiate(SELLER, "cups", Cups(price=Decimal(60)), key=str(n)) for w in workers for n in range(4)))
+        assert len({d.id for d in deals}) == 4
+        for d in deals:
+            said = await transcript(workers[0], d.id)
+            assert said == [
+                (BUYER, "PROPOSE"), (SELLER, "ACCEPT"), (BUYER, "PROPOSE"), (SELLER, "COUNTER"), (BUYER, "COUNTER"), (SELLER, "COUNTER"),
+                (BUYER, "COUNTER"), (SELLER, "ACCEPT"), (BUYER, "CLOSE"),
+            ] or d.agreed, said  # fmt: skip
+            assert len(said) == 9, said
+        for a in (*sellers, *workers):
+            await a.close()
+
+    run(main())
+
+
+def test_errors_rest_until_there_is_news(broker: Broker) -> None:
+    """What a handler raises, and what is not allowed, goes to on_error once; the next entry wakes the session."""
+    buyer = Agent(url=broker.url, token=BUYER, terms=Cups)
+    errors: list[str] = []
+    woken = asyncio.Event()
+
+    @buyer.on_turn
+    async def decide(deal: Deal[Cups]) -> Decision:
+        match len(errors):
+            case 0:
+                raise ValueError("poison")
+            case 1:
+                return Accept("nothing")
+            case 2:
+                return Counter(deal.their_offer, {"price": Decimal("0.1234567890123456789")})
+            case _:
+                return Close()
+
+    @buyer.on_error
+    async def failed(deal: Deal[Cups] | None, error: BaseException) -> None:
+        errors.append(f"{type(error).__name__}: {error}")
+        woken.set()
+
+    async def main() -> None:
+        other: Agent[Any] = Agent(url=broker.url, token=SELLER, terms=Cups)
+        async with buyer:
+            asked = asyncio.create_task(buyer.negotiate(SELLER, "cups", Cups(price=Decimal(60))))
+            while not (listed := await other.call("session.list", {"awaiting": "me"}))["sessions"]:
+                await other.call("turn.wait", {"seconds": 1})
+            deal = await other.deal(listed["sessions"][0]["sessionId"])
+            await other.say(deal, Accept("invitation"))
+            for n in range(4):
+                while not (deal := await other.deal(deal.id)).offers and not deal.over:
+                    await other.call("turn.wait", {"seconds": 1})
+                woken.clear()
+                await other.say(deal, Propose({"price": 70 + n}, subject="cups"))
+                if n < 3:
+                    await woken.wait()
+            final = await asked
+            assert final.over and len(errors) == 3, errors
+            assert "poison" in errors[0] and errors[1].startswith("NotAllowed: wrong_state: ACCEPT of nothing") and errors[2].startswith("TermsError"), errors
+        await other.close()
+
+    run(main())
+
+
+def test_invitation_that_is_withdrawn_and_offer_that_expires(broker: Broker) -> None:
+    slow: asyncio.Event
+    expired: list[str] = []
+
+    async def main() -> None:
+        nonlocal slow
+        slow = asyncio.Event()
+        buyer: Agent[Any] = Agent(url=broker.url, token=BUYER)
+        errors: list[BaseException] = []
+        agent: Agent[Cups] = Agent(url=broker.url, token=SELLER, terms=Cups)
+
+        @agent.on_invitation
+        async def invited(deal: Deal[Cups]) -> Decision:
+            if deal.purpose == "withdrawn":
+                await slow.wait()
+            return Accept("invitation")
+
+        @agent.on_turn
+        async def decide(deal: Deal[Cups]) -> Decision:
+            await slow.wait()
+            return Accept(deal.their_offer)
+
+        @agent.on_error
+        def failed(deal: Deal[Cups] | None, error: BaseException) -> None:
+            errors.append(error)
+
+        @agent.on_refused
+        def refused(deal: Deal[Cups], decision: Any, refusal: Refusal) -> None:
+            expired.append(refusal.code)
+
+        async with agent, buyer:
+            deal = await buyer.negotiate(SELLER, "withdrawn", timeout=0.5)
+            await buyer.say(deal, __import__("parley_asp").Withdraw("invitation"))
+            slow.set()
+            while not (deal := await buyer.deal(deal.id)).over:
+                await buyer.call("turn.wait", {"seconds": 1})
+            assert [a for _, a in await transcript(buyer, deal.id)] == ["PROPOSE", "WITHDRAW"]
+            again = await buyer.negotiate(SELLER, "lives", timeout=1)
+            assert again.state == "INTRODUCED"  # the agent goes on
+            assert not errors and not expired
+
+    run(main())
+
+
+def test_floats_are_refused() -> None:
+    class Bad(BaseModel):
+        price: float
+
+    for make in (lambda: Agent(token="x", terms=Bad), lambda: Agent(url="nats://127.0.0.1:1", token="x"), lambda: Agent()):
+        try:
+            make()
+        except (TypeError, Exception) as error:
+            assert "float" in str(error) or "own key" in str(error) or "token" in str(error)
+        else:
+            raise AssertionError("it is taken")
+    assert Agent(token="x", terms=Bad, floats=True)
