@@ -23,6 +23,7 @@ _PATHS = {  # of verbs: method and path; members of the request that the path do
     "agent.search": ("GET", "/discover"),
     "agent.get": ("GET", "/agents/{agentId}/card"),
     "discovery.call": ("POST", "/discover"),
+    "escalation.list": ("GET", "/escalations"),
     "agreement.list": ("GET", "/agreements"),
     "agreement.get": ("GET", "/agreements/{agreementId}"),
 }
@@ -82,13 +83,13 @@ class HTTP:
         if answer.status_code < 300:
             return loads(answer.content) if answer.content else {}
         try:
-            error = loads(answer.content)
-            if not isinstance(error, dict) or "code" not in error:
+            problem = loads(answer.content)
+            if not isinstance(problem, dict) or "code" not in problem:
                 raise ValueError
         except ValueError:
             raise NoAnswer(f"{method} {path} is answered {answer.status_code} by something else than parley") from None
         after = answer.headers.get("retry-after", "")
-        raise refusal(error, float(after) if after.isdigit() else None)
+        raise refusal(problem, float(after) if after.isdigit() else None)
 
     async def close(self) -> None:
         await self._client.aclose()

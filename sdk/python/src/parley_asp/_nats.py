@@ -15,6 +15,7 @@ from ._json import JSON, dumps, loads
 from ._sign import Signer, token_of
 from .errors import NoAnswer, refusal
 
+_CONNECTS = 5.0
 _TIMEOUT = 20.0
 _WAITS = 15.0  # seconds beyond what a verb waits by itself
 
@@ -35,15 +36,15 @@ class NATS:
                 token = token_of(self._signer.agent)
                 options: dict[str, Any] = {"nkeys_seed_str": self._login} if self._login else {}
                 try:
-                    self._client = await nats.connect(
+                    connecting = nats.connect(
                         self._url,
                         inbox_prefix=f"_INBOX.{token}".encode(),
                         max_reconnect_attempts=-1,
                         reconnect_time_wait=0.5,
-                        allow_reconnect=True,
                         error_cb=_quiet,
                         **options,
                     )
+                    self._client = await asyncio.wait_for(connecting, _CONNECTS)
                 except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
                     raise NoAnswer(f"no connection to NATS: {type(error).__name__}") from None
             return self._client

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from .deal import Delegation, Item, Offer
 
+    AnyOffer = Offer[Any]
+
+
 def _id(what: Any) -> str | None:
     """The id of an offer, an item, a delegation, or an id itself."""
     if what is None or isinstance(what, str):
@@ -46,7 +49,7 @@ class Act:
 
 @dataclass(frozen=True)
 class _Answer(Act):
-    to: Offer | Item | Delegation | str
+    to: AnyOffer | Item | Delegation | str
 
     @property
     def reference(self) -> str | None:
@@ -124,7 +127,7 @@ class Commit(Act):
     """Commit to obligations, of an accepted offer or of none."""
 
     performative: ClassVar[str] = "COMMIT"
-    to: Offer | str | None = None
+    to: AnyOffer | str | None = None
     obligations: Sequence[Mapping[str, Any]] = ()
     outcome: str | None = None
 
@@ -143,7 +146,7 @@ class Delegate(Act):
 
     performative: ClassVar[str] = "DELEGATE"
     target: str
-    about: Offer | str | None = None
+    about: AnyOffer | str | None = None
     scope: str = "check the offer"
     authority: str = "advisory"
     valid_until: str | None = None
@@ -220,7 +223,7 @@ class Escalate(Act):
     """Ask a human of your organisation. The session waits until one has decided."""
 
     performative: ClassVar[str] = "ESCALATE"
-    about: Offer | str | None = None
+    about: AnyOffer | str | None = None
     why: str = ""
     reason: str = "authority-limit"
     urgency: str = "medium"

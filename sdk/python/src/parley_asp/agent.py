@@ -95,11 +95,7 @@ class Agent(Generic[T]):
     @classmethod
     def from_env(cls, *, terms: type[T] | None = None, floats: bool = False) -> Agent[T]:
         """Read ``PARLEY_URL``, ``PARLEY_TOKEN``, ``PARLEY_AGENT``, ``PARLEY_SEED`` and ``PARLEY_LOGIN``."""
-        env = os.environ.get
-        return cls(
-            url=env("PARLEY_URL", "http://127.0.0.1:8080"), token=env("PARLEY_TOKEN", ""), agent=env("PARLEY_AGENT"),
-            seed=env("PARLEY_SEED"), login=env("PARLEY_LOGIN"), terms=terms, floats=floats,
-        )  # fmt: skip
+        return cls(**options_from_env(), terms=terms, floats=floats)
 
     # --- handlers
 
@@ -202,7 +198,9 @@ class Agent(Generic[T]):
             if final in work.finals:
                 work.finals.remove(final)
 
-    async def tender(self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | None = None, **options: Any) -> list[Deal[T]]:
+    async def tender(
+        self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | None = None, **options: Any
+    ) -> list[Deal[T]]:
         """Negotiate with several agents at once, each in a session of its own; ``options`` are those of negotiate."""
         return list(await asyncio.gather(*(self.negotiate(a, subject, first, **options) for a in agents)))
 
@@ -268,9 +266,7 @@ class Agent(Generic[T]):
         while True:
             page = await self._transport.call("session.list", asked)
             for row in page["sessions"]:
-                if row["state"] not in ("CLOSED", "FAILED"):
-                    self._wake(row["sessionId"])
-                elif row["sessionId"] in self._work:
+                if row["state"] not in ("CLOSED", "FAILED") or row["sessionId"] in self._work:
                     self._wake(row["sessionId"])
             if not page.get("next") or all(row["state"] in ("CLOSED", "FAILED") for row in page["sessions"]):
                 return
@@ -460,9 +456,15 @@ def _whose(deal: Deal[Any]) -> str | None:
         return "invitation"
     if deal.check is not None:
         return "check"
-    if deal.yours or deal.agreed is not None and (deal.allows("CLOSE") or deal.allows("COMMIT")):
+    if deal.yours or (deal.agreed is not None and (deal.allows("CLOSE") or deal.allows("COMMIT"))):
         return "turn"
     return None
+
+
+def options_from_env() -> dict[str, Any]:
+    """Options of an agent from ``PARLEY_…``."""
+    named = {name: os.environ.get(f"PARLEY_{name.upper()}") for name in ("url", "token", "agent", "seed", "login")}
+    return {name: value for name, value in named.items() if value}
 
 
 async def _called(handler: Callable[..., Any], *args: Any) -> Any:

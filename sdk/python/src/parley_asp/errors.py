@@ -33,7 +33,9 @@ class Refusal(ParleyError):
 
     code: ClassVar[str] = ""
 
-    def __init__(self, message: str, *, code: str = "", details: Any = None, retryable: bool = False, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, code: str = "", details: Any = None, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.details = details

@@ -1,0 +1,97 @@
+"""The same agent for programs without asyncio: Django, cron, notebooks.
+
+Handlers are plain functions and may block; each runs in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from . import agent as _async
+from ._json import JSON
+from .acts import Act
+from .deal import Deal
+
+T = TypeVar("T", bound=BaseModel)
+R = TypeVar("R")
+
+
+class Agent(Generic[T]):
+    """An agent; options and methods are those of :class:`parley_asp.Agent`."""
+
+    def __init__(self, **options: Any) -> None:
+        self._agent: _async.Agent[T] = _async.Agent(**options)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="parley", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def from_env(cls, *, terms: type[T] | None = None, floats: bool = False) -> Agent[T]:
+        """Read the environment, as :meth:`parley_asp.Agent.from_env` does."""
+        return cls(**_async.options_from_env(), terms=terms, floats=floats)
+
+    def _do(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    def on_turn(self, handler: Any) -> Any:
+        return self._on("turn", handler)
+
+    def on_invitation(self, handler: Any) -> Any:
+        return self._on("invitation", handler)
+
+    def on_check(self, handler: Any) -> Any:
+        return self._on("check", handler)
+
+    def _on(self, kind: str, handler: Any) -> Any:
+        async def decide(deal: Deal[T]) -> Any:
+            return await asyncio.to_thread(handler, deal)
+
+        getattr(self._agent, f"on_{kind}")(decide)
+        return handler
+
+    def on_refused(self, handler: Any) -> Any:
+        return self._agent.on_refused(handler)
+
+    def on_error(self, handler: Any) -> Any:
+        return self._agent.on_error(handler)
+
+    def __enter__(self) -> Agent[T]:
+        self._do(self._agent.__aenter__())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop, and end the thread."""
+        self._do(self._agent.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def negotiate(self, with_: str, subject: str, first: T | Mapping[str, Any] | None = None, **options: Any) -> Deal[T]:
+        return self._do(self._agent.negotiate(with_, subject, first, **options))
+
+    def tender(self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | None = None, **options: Any) -> list[Deal[T]]:
+        return self._do(self._agent.tender(agents, subject, first, **options))
+
+    def find(self, query: str = "", **options: Any) -> list[JSON]:
+        return self._do(self._agent.find(query, **options))
+
+    def deal(self, session: str) -> Deal[T]:
+        return self._do(self._agent.deal(session))
+
+    def say(self, deal: Deal[T], decision: Act) -> Deal[T]:
+        return self._do(self._agent.say(deal, decision))
+
+    def reduce(self, session: str) -> Deal[T]:
+        return self._do(self._agent.reduce(session))
+
+    def call(self, verb: str, request: JSON) -> Any:
+        return self._do(self._agent.call(verb, request))

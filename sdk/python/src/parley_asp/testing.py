@@ -1,0 +1,179 @@
+"""A real broker for pytest, and a counterparty that follows a script.
+
+Installed with the package: a test that names the fixture ``parley_broker`` has a broker of its own, and
+``counterparty`` makes agents for it. The broker is the program ``parley`` on the PATH, or ``PARLEY_BINARY``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .acts import Accept, Act, Counter, Decision, Inform, Propose, Reject
+from .agent import Agent
+from .deal import Deal, Offer
+
+
+def _free() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+class Broker:
+    """A broker in a process of its own. Its ports and its data outlive a kill."""
+
+    def __init__(self, data: Path, *, dev: bool = True) -> None:
+        self.data, self._dev = data, dev
+        self._http, self._nats = _free(), _free()
+        self.url, self.nats_url = f"http://127.0.0.1:{self._http}", f"nats://127.0.0.1:{self._nats}"
+        self.process: subprocess.Popen[str] | None = None
+        self.start()
+
+    @staticmethod
+    def program() -> str:
+        """The program ``parley``."""
+        found = os.environ.get("PARLEY_BINARY") or shutil.which("parley")
+        if found is None:
+            raise RuntimeError("no program parley: put it on the PATH, or set PARLEY_BINARY")
+        return found
+
+    def start(self) -> None:
+        """Start it, and return once it serves."""
+        where = ["--data", str(self.data), "--listen", f"127.0.0.1:{self._nats}", "--http", f"127.0.0.1:{self._http}"]
+        command = [self.program(), "serve", *(["--dev"] if self._dev else []), *where]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            if re.match(r"\s+sync ", line):
+                return
+        raise RuntimeError("the broker does not start: " + "".join(said))
+
+    def kill(self) -> None:
+        """End it without a word, as a power failure does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            assert self.process.stderr is not None
+            self.process.stderr.close()
+            self.process = None
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+
+class Counterparty:
+    """An agent that follows a script: it accepts the invitation, then plays one step each time it is its turn."""
+
+    def __init__(self, broker: Broker, uri: str) -> None:
+        self.uri = uri
+        self.agent: Agent[Any] = Agent(url=broker.url, token=uri)
+        self._script: list[Callable[[Deal[Any]], Act]] = []
+        self._heard: asyncio.Queue[Offer[Any]] = asyncio.Queue()
+        self._seen: set[str] = set()
+        self.agent.on_invitation(lambda deal: Accept("invitation"))
+        self.agent.on_turn(self._plays)
+
+    def offers(self, **terms: Any) -> Counterparty:
+        """Offer these terms next, instead of what is on the table."""
+        self._script.append(lambda deal: Counter(deal.their_offer, terms) if deal.their_offer else Propose(terms))
+        return self
+
+    def accepts(self) -> Counterparty:
+        """Accept what is on the table."""
+        self._script.append(lambda deal: Accept(deal.their_offer))
+        return self
+
+    def rejects(self, reason: str = "no") -> Counterparty:
+        """Reject what is on the table."""
+        self._script.append(lambda deal: Reject(deal.their_offer, reason))
+        return self
+
+    async def expects_offer(self, seconds: float = 30, **terms: Any) -> Offer[Any]:
+        """The next offer of the other side, which has these terms among its own."""
+        offer = await asyncio.wait_for(self._heard.get(), seconds)
+        wrong = {name: offer.raw.get(name) for name, value in terms.items() if offer.raw.get(name) != value}
+        assert not wrong, f"{offer.text}: expected {terms}"
+        return offer
+
+    def _plays(self, deal: Deal[Any]) -> Decision:
+        offer = deal.their_offer
+        if offer and offer.id not in self._seen:
+            self._seen.add(offer.id)
+            self._heard.put_nowait(offer)
+        if deal.agreed or not self._script:
+            return None
+        step = self._script[0](deal)
+        self._script.pop(0)
+        return step
+
+    async def __aenter__(self) -> Counterparty:
+        await self.agent.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self.agent.close()
+
+
+class Human:
+    """Somebody who decides escalations."""
+
+    def __init__(self, broker: Broker, uri: str) -> None:
+        self.agent: Agent[Any] = Agent(url=broker.url, token=uri)
+
+    async def decides(self, decision: str = "approved", seconds: float = 30, **data: Any) -> None:
+        """Wait for an escalation, and decide it: ``approved``, ``denied``, ``guidance`` or ``modified``."""
+
+        async def asked() -> Deal[Any]:
+            while True:
+                found = await self.agent.call("escalation.list", {})
+                for row in found["escalations"]:
+                    return await self.agent.deal(row["sessionId"])
+                await asyncio.sleep(0.05)
+
+        deal = await asyncio.wait_for(asked(), seconds)
+        item = next(i for i in deal.open if i.kind == "escalation")
+        said: Mapping[str, Any] = {"type": "resolution", "data": {"escalationId": item.id, "decision": decision, **data}}
+        await self.agent.say(deal, Inform({}, to=item.id, also=said))
+
+    async def __aenter__(self) -> Human:
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self.agent.close()
+
+
+@pytest.fixture
+def parley_broker() -> Iterator[Broker]:
+    """A broker of the test's own, without logins: an agent's URI is its token."""
+    with tempfile.TemporaryDirectory(prefix="parley-") as data:
+        b = Broker(Path(data))
+        try:
+            yield b
+        finally:
+            b.kill()
+
+
+@pytest.fixture
+def counterparty(parley_broker: Broker) -> Callable[[str], Counterparty]:
+    """Makes counterparties: ``async with counterparty("agent://widgets.co/seller").offers(price=5): …``."""
+    return lambda uri: Counterparty(parley_broker, uri)
+
+
+@pytest.fixture
+def human(parley_broker: Broker) -> Callable[[str], Human]:
+    """Makes people who decide: ``await human("human://acme.com/alice").decides("approved")``."""
+    return lambda uri: Human(parley_broker, uri)

@@ -1,0 +1,112 @@
+"""Wake-up calls (GATEWAYS.md G9): an agent that sleeps is called when a session concerns it.
+
+``PUT /v1/asp/wakeup`` (``agent.call("wakeup.set", {"url": …, "secret": …})``) names the URL. Each call is
+signed as Standard Webhooks are, and repeated until it is answered with 2xx; so a handler may die.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ._json import JSON, loads
+from .agent import Agent
+from .deal import Deal
+from .errors import ParleyError
+
+TOLERANCE = 300  # seconds between the call's clock and this one
+_LARGEST = 64 << 10  # bytes of a call
+
+
+class Forged(ParleyError):
+    """The call is not signed with the secret, or is too old."""
+
+
+def verify(secret: str, headers: Mapping[str, str], body: bytes, now: float | None = None) -> JSON:
+    """The body of a call, if it is signed with the secret (``whsec_…``).
+
+    Raises:
+        Forged: it is not, or its time is more than five minutes off.
+    """
+    given = {name.lower(): value for name, value in headers.items()}
+    stamp, signatures = given.get("webhook-timestamp", ""), given.get("webhook-signature", "")
+    try:
+        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+        off = abs((time.time() if now is None else now) - int(stamp))
+    except (ValueError, binascii.Error):
+        raise Forged("the call has no time, or the secret is none") from None
+    signed = f"{given.get('webhook-id', '')}.{stamp}.".encode() + body
+    right = "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    if off > TOLERANCE or not any(hmac.compare_digest(right, s) for s in signatures.split()):
+        raise Forged("the call is not signed with the secret, or is too old")
+    call: JSON = loads(body)
+    return call
+
+
+async def handle(agent: Agent[Any], secret: str, headers: Mapping[str, str], body: bytes) -> Deal[Any]:
+    """Answer a call: decide in its session until there is nothing to do.
+
+    Raises:
+        Forged: answer 401. After any other error answer 5xx: the call comes again.
+    """
+    return await agent.reduce(str(verify(secret, headers, body)["sessionId"]))
+
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+def asgi(agent: Agent[Any], secret: str) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+    """An ASGI application that answers calls: ``app.mount("/wake", asgi(agent, secret))`` in FastAPI or Starlette."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        body, more = b"", True
+        while more and len(body) <= _LARGEST:
+            part = await receive()
+            body, more = body + part.get("body", b""), part.get("more_body", False)
+        status = 413 if len(body) > _LARGEST else 204
+        if status == 204:
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            try:
+                await handle(agent, secret, headers, body)
+            except Forged:
+                status = 401
+            except ParleyError:
+                status = 503
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    return app
+
+
+def lambda_handler(make: Callable[[], Agent[Any]], secret: str) -> Callable[[JSON, Any], JSON]:
+    """A handler of AWS Lambda behind a function URL; ``make`` makes the agent of one call."""
+
+    def answer(event: JSON, _context: Any) -> JSON:
+        text = event.get("body") or ""
+        body = base64.b64decode(text) if event.get("isBase64Encoded") else text.encode()
+
+        async def once() -> int:
+            agent = make()
+            try:
+                await handle(agent, secret, event.get("headers") or {}, body)
+                return 204
+            except Forged:
+                return 401
+            except ParleyError:
+                return 503
+            finally:
+                await agent.close()
+
+        return {"statusCode": asyncio.run(once())}
+
+    return answer
