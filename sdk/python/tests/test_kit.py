@@ -36,7 +36,8 @@ def test_only_signed_calls_are_taken() -> None:
         (signed(body, now - 400), body),
         ({}, body),
         (signed(body, now, "y") | {"Webhook-Id": "z"}, body),
-    ]:
+    ]
+    for headers, given in wrong:
         with pytest.raises(Forged):
             verify(SECRET, headers, given)
 
