@@ -1,0 +1,448 @@
+/**
+ * An agent: handlers that decide, and the loop that keeps their decisions right under failure. A handler is a
+ * reducer: one deal in, at most one act out. The act is tied to the head of the transcript that it was decided
+ * on; if the session has gone on meanwhile, the handler decides again.
+ */
+
+import { propose, type Act, type Decision, type Terms } from './acts.js';
+import { Deal, type Delegation, type TermsSchema } from './deal.js';
+import { isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal } from './errors.js';
+import { HTTP } from './http.js';
+import { canonical, uuid7Of } from './json.js';
+import { draftOf } from './moves.js';
+import { Signer } from './sign.js';
+import type { Draft, Entry, Snapshot, Transport } from './wire.js';
+
+const waitSeconds = 50; // of turn.wait, the most
+const mostInARow = 16; // acts without an entry of somebody else
+const mostAtOnce = 64; // sessions that handlers work on
+const quick = 30_000; // milliseconds after which a call that nobody repeats gives up
+const firstPause = 200;
+const longestPause = 10_000;
+
+export type Handler<T> = (deal: Deal<T>) => Decision | Promise<Decision>;
+
+export interface AgentOptions<T> {
+  /** Of the broker; by default http://127.0.0.1:8080. */
+  url?: string;
+  /** A token of the agent's (`parley token add URI`); under `--dev` its URI. */
+  token?: string;
+  /** The agent's URI, which a key of its own needs. */
+  agent?: string;
+  /** Seed of the signing key (`SU…`); without one the agent is hosted. */
+  seed?: string;
+  /** The author's schema of terms: zod's, or any other Standard Schema. */
+  terms?: TermsSchema<T>;
+  /** Another way to the broker than HTTP: `nats({…})` of `@parley-asp/sdk/nats`. */
+  transport?: Transport;
+}
+
+export interface NegotiateOptions {
+  /** Of the session (PROTOCOL.md section 8); by default `asp/1`. */
+  mode?: string;
+  /** Tells two negotiations with the same arguments apart. */
+  key?: string;
+  /** Milliseconds; then the deal is returned as it is, and goes on in the background. */
+  timeout?: number;
+  policy?: Record<string, unknown>;
+}
+
+interface Work<T> {
+  entries: Entry[];
+  latest?: Snapshot | undefined;
+  woken: boolean;
+  running: boolean;
+  timer?: ReturnType<typeof setTimeout> | undefined;
+  last?: Deal<T> | undefined;
+  finals: Set<(deal: Deal<T>) => void>;
+  first?: Act | undefined;
+}
+
+export interface Card {
+  agentId: string;
+  [member: string]: unknown;
+}
+
+/** Make an agent, over HTTP unless `transport` says otherwise. */
+export function agent<T = Record<string, unknown>>(options: AgentOptions<T>): Agent<T> {
+  return new Agent(options);
+}
+
+export class Agent<T> {
+  readonly #schema: TermsSchema<T> | undefined;
+  readonly #transport: Transport;
+  readonly #handlers: { turn?: Handler<T>; invitation?: Handler<T>; check?: Handler<T> } = {};
+  readonly #work = new Map<string, Work<T>>();
+  readonly #stop = new AbortController();
+  readonly #waiting: (() => void)[] = [];
+  #busy = 0;
+  #loop: Promise<void> | undefined;
+  #warned = false;
+  #refused: ((deal: Deal<T>, decision: Act, refusal: Refusal) => unknown) | undefined;
+  #failed: ((error: unknown, deal: Deal<T> | undefined) => unknown) | undefined;
+
+  constructor(options: AgentOptions<T>) {
+    this.#schema = options.terms;
+    this.#transport = options.transport ?? httpOf(options);
+  }
+
+  /** Decide when the session waits for you, or when something is agreed and you may close or commit. */
+  onTurn(handler: Handler<T>): this { this.#handlers.turn = handler; return this; }
+  /** Answer an invitation. Without this handler invitations are left alone. */
+  onInvitation(handler: Handler<T>): this { this.#handlers.invitation = handler; return this; }
+  /** Answer what others delegate to you: `deal.check` says what. */
+  onCheck(handler: Handler<T>): this { this.#handlers.check = handler; return this; }
+  /** Hear of a refusal that deciding again does not mend. The session rests until there is news. */
+  onRefused(handler: (deal: Deal<T>, decision: Act, refusal: Refusal) => unknown): this { this.#refused = handler; return this; }
+  /** Hear of what a handler threw, or of a decision that is not allowed. The session rests until there is news. */
+  onError(handler: (error: unknown, deal: Deal<T> | undefined) => unknown): this { this.#failed = handler; return this; }
+
+  /** Serve all sessions until the signal, or close(). */
+  async run(o: { signal?: AbortSignal } = {}): Promise<void> {
+    o.signal?.addEventListener('abort', () => void this.close());
+    if (o.signal?.aborted) return this.close();
+    this.start();
+    await this.#loop;
+  }
+
+  /** Begin to serve, in the background. */
+  start(): this {
+    this.#loop ??= this.#listen();
+    return this;
+  }
+
+  /** Stop. What a handler decides from now on is not said; the next start decides it again. */
+  async close(): Promise<void> {
+    this.#stop.abort();
+    for (const w of this.#work.values()) clearTimeout(w.timer);
+    await this.#transport.close();
+    await this.#loop;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /**
+   * Invite an agent, make the first offer, and let `onTurn` decide until the session is over. The same arguments
+   * are the same session, also after a crash.
+   */
+  async negotiate(peer: string, subject: string, first?: T & Terms, o: NegotiateOptions = {}): Promise<Deal<T>> {
+    this.start();
+    const session = await uuid7Of(this.#transport.identity, peer, subject, o.mode ?? 'asp/1', o.key ?? '');
+    const work = this.#workOf(session);
+    work.first = first && propose(first, { subject });
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let final: ((deal: Deal<T>) => void) | undefined;
+    const over = new Promise<Deal<T>>((resolve) => { work.finals.add((final = resolve)); });
+    const late = new Promise<undefined>((resolve) => {
+      if (o.timeout !== undefined) timer = setTimeout(() => resolve(undefined), o.timeout);
+      this.#stop.signal.addEventListener('abort', () => resolve(undefined), { once: true });
+    });
+    try {
+      await this.#invite(session, peer, subject, o);
+      this.#wake(session);
+      const deal = (await Promise.race([over, late])) ?? work.last;
+      if (this.#stop.signal.aborted && !deal?.over) throw new ParleyError('the agent was closed');
+      return deal ?? (await this.deal(session));
+    } finally {
+      clearTimeout(timer);
+      if (final) work.finals.delete(final);
+    }
+  }
+
+  /** Negotiate with several agents at once, each in a session of its own. */
+  async tender(agents: string[], subject: string, first?: T & Terms, o: NegotiateOptions = {}): Promise<Deal<T>[]> {
+    return Promise.all(agents.map((a) => this.negotiate(a, subject, first, o)));
+  }
+
+  /** Cards of agents by words, capability or organisation. */
+  async find(asked: { query?: string; capability?: string; organization?: string; limit?: number } = {}): Promise<Card[]> {
+    return ((await this.call('agent.search', { limit: 20, ...asked })) as { agents: Card[] }).agents;
+  }
+
+  /** A session as it is now. */
+  async deal(session: string): Promise<Deal<T>> {
+    return this.#look(session, this.#work.get(session) ?? newWork());
+  }
+
+  /** Call a verb of the api, again for at most 30 seconds if it is not answered. */
+  async call(verb: string, request: Record<string, unknown>): Promise<unknown> {
+    return this.#patiently(() => this.#transport.call(verb, request), quick);
+  }
+
+  /** Say one act on a deal, outside a handler, and return the deal after it. */
+  async say(deal: Deal<T>, decision: Act): Promise<Deal<T>> {
+    await this.#say(deal, draftOf(decision, deal));
+    return this.deal(deal.id);
+  }
+
+  /** Decide in one session until there is nothing to do: for cron, queues, serverless. */
+  async reduce(session: string): Promise<Deal<T>> {
+    const work = this.#workOf(session);
+    await this.#reduce(session, work);
+    return work.last!;
+  }
+
+  /** Wakes each session that has news; all open ones at the start, and after the broker was away. */
+  async #listen(): Promise<void> {
+    let cursor: string | undefined;
+    let swept = false;
+    while (!this.#stop.signal.aborted) {
+      try {
+        if (!swept) await this.#sweep();
+        swept = true;
+        const asked = { seconds: waitSeconds, ...(cursor === undefined ? {} : { since: cursor }) };
+        const answer = (await this.#transport.call('turn.wait', asked, this.#stop.signal)) as { cursor: string; snapshot?: Snapshot };
+        cursor = answer.cursor;
+        if (answer.snapshot) this.#wake(answer.snapshot.sessionId, answer.snapshot);
+      } catch (error) {
+        if (this.#stop.signal.aborted) return;
+        swept = swept && !(error instanceof NoAnswer);
+        if (!(error instanceof NoAnswer) && !isRefused(error, 'unavailable', 'rate_limited')) this.#fail(error, undefined);
+        await this.#pause(((error as Refusal).retryAfter ?? 1) * 1000);
+      }
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const over = (state: string): boolean => state === 'CLOSED' || state === 'FAILED';
+    let cursor: string | undefined;
+    do {
+      const asked = { limit: 200, ...(cursor === undefined ? {} : { cursor }) };
+      const page = (await this.#transport.call('session.list', asked)) as { sessions: { sessionId: string; state: string }[]; next?: string };
+      for (const row of page.sessions) if (!over(row.state) || this.#work.has(row.sessionId)) this.#wake(row.sessionId);
+      cursor = page.sessions.every((row) => over(row.state)) ? undefined : page.next;
+    } while (cursor !== undefined);
+  }
+
+  #workOf(session: string): Work<T> {
+    let work = this.#work.get(session);
+    if (!work) this.#work.set(session, (work = newWork()));
+    return work;
+  }
+
+  #wake(session: string, snapshot?: Snapshot): void {
+    const work = this.#workOf(session);
+    work.woken = true;
+    if (snapshot) work.latest = snapshot;
+    if (!work.running) void this.#serve(session, work);
+  }
+
+  /** Reduces a session as often as it is woken. Nothing that happens in it ends the agent. */
+  async #serve(session: string, work: Work<T>): Promise<void> {
+    work.running = true;
+    while (work.woken && !this.#stop.signal.aborted) {
+      work.woken = false;
+      await this.#enter();
+      try {
+        await this.#reduce(session, work);
+      } catch (error) {
+        if (this.#stop.signal.aborted) break;
+        if (isRefused(error, 'unknown_session')) {
+          this.#work.delete(session);
+          break;
+        }
+        if (error instanceof NoAnswer) work.woken = true;
+        else this.#fail(error, work.last);
+      } finally {
+        this.#leave();
+      }
+    }
+    work.running = false;
+    if (work.last?.over && work.finals.size === 0) this.#work.delete(session);
+  }
+
+  async #enter(): Promise<void> {
+    if (this.#busy < mostAtOnce) this.#busy++;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  #leave(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#busy--;
+  }
+
+  /** Decides and says, until the handlers have nothing to say about the newest entry. */
+  async #reduce(session: string, work: Work<T>): Promise<void> {
+    let said = 0;
+    for (;;) {
+      const before = work.entries.length;
+      const deal = await this.#look(session, work);
+      if (work.entries.slice(before).some((e) => e.sender.agentId !== deal.me)) said = 0;
+      work.last = deal;
+      if (deal.over) {
+        for (const final of work.finals) final(deal);
+        return;
+      }
+      const decision = await this.#decide(deal, work);
+      if (!decision || 'wait' in decision) {
+        this.#rest(session, work, deal, decision?.seconds);
+        return;
+      }
+      const draft = draftOf(decision, deal);
+      if (draft.performative === 'ESCALATE') askedBefore(deal, draft.body['referenceId']);
+      if (said >= mostInARow) throw new LoopError(`${said} acts in a row, the last ${draft.performative}: nobody else has said anything`);
+      if (this.#stop.signal.aborted) return;
+      try {
+        await this.#say(deal, draft);
+        said++;
+      } catch (error) {
+        if (isRefused(error, 'duplicate')) continue; // it was said before, and the view is older than that
+        if (isRefused(error, 'chain_conflict')) {
+          const snapshot = (error.details as { snapshot?: Snapshot } | undefined)?.snapshot;
+          if (snapshot) work.latest = snapshot;
+          continue;
+        }
+        if (!(error instanceof Refusal) || error.code === 'unknown_session') throw error;
+        if (this.#refused) await this.#refused(deal, decision, error);
+        else console.warn(`parley: ${draft.performative} in ${session} is refused: ${error.message}`);
+        return;
+      }
+    }
+  }
+
+  /** The newest snapshot, with all entries that the caller may read. */
+  async #look(session: string, work: Work<T>): Promise<Deal<T>> {
+    let snapshot = work.latest;
+    work.latest = undefined;
+    if (snapshot) take(work.entries, snapshot);
+    while (snapshot === undefined || snapshot.head.n + 1 !== work.entries.length) {
+      const since = work.entries.length;
+      snapshot = (await this.#patiently(() => this.#transport.call('session.snapshot', { sessionId: session, since }))) as Snapshot;
+      if (!take(work.entries, snapshot)) break; // it has all, or may not read more
+    }
+    const me = snapshot.you.agentId ?? '';
+    const checks = snapshot.open.some((i) => (i.kind === 'delegation' || i.kind === 'check') && i.for.includes(me));
+    return new Deal(snapshot, [...work.entries], this.#schema, checks ? await this.#check(session, me) : undefined);
+  }
+
+  async #check(session: string, me: string): Promise<Delegation> {
+    const c = (await this.#patiently(() => this.#transport.call('check.get', { sessionId: session }))) as Record<string, string>;
+    return {
+      id: c['delegationId'] ?? '', target: me, by: c['from'] ?? '', authority: c['authority'] ?? '', scope: c['scope'] ?? '',
+      about: c['referenceId'], status: c['status'] ?? '', result: undefined,
+    };
+  }
+
+  async #decide(deal: Deal<T>, work: Work<T>): Promise<Decision> {
+    if (work.first && deal.role === 'inviter' && deal.round === 0 && deal.offers.length === 0 && deal.allows('PROPOSE')) return work.first;
+    const kind = whose(deal);
+    if (!kind) return undefined;
+    const handler = this.#handlers[kind];
+    if (handler) return handler(deal);
+    if (kind === 'invitation' && !this.#warned) {
+      this.#warned = true;
+      console.warn('parley: an invitation waits, and there is no onInvitation: it is left alone');
+    }
+    return undefined;
+  }
+
+  async #say(deal: Deal<T>, draft: Draft): Promise<void> {
+    const id = await uuid7Of(deal.id, deal.head, draft.performative, canonical(draft.body));
+    await this.#freshly(() => this.#transport.say(deal.id, draft, deal.view.head, id));
+  }
+
+  async #invite(session: string, peer: string, subject: string, o: NegotiateOptions): Promise<void> {
+    const terms = { purpose: subject, participants: [peer], mode: o.mode, policy: o.policy };
+    const draft = { performative: 'PROPOSE', body: { proposalId: 'invitation', type: 'session-invitation', subject, terms } };
+    const id = await uuid7Of(session, 'invitation');
+    try {
+      await this.#freshly(() => this.#transport.say(session, draft, undefined, id));
+    } catch (error) {
+      // It is there already, from before a crash or by another worker.
+      if (!isRefused(error, 'duplicate', 'chain_conflict', 'wrong_state')) throw error;
+    }
+  }
+
+  /** Says something patiently, and once more by the broker's clock if this one is off. */
+  async #freshly(say: () => Promise<unknown>): Promise<void> {
+    try {
+      await this.#patiently(say);
+    } catch (error) {
+      if (!isRefused(error, 'stale_timestamp')) throw error;
+      await this.#patiently(say);
+    }
+  }
+
+  /** Does something again until it is answered: after no answer, `unavailable` and `rate_limited` only. */
+  async #patiently(act: () => Promise<unknown>, giveUp = Infinity): Promise<unknown> {
+    const began = Date.now();
+    for (let pause = firstPause; ; pause = Math.min(pause * 2, longestPause)) {
+      try {
+        return await act();
+      } catch (error) {
+        if (!(error instanceof NoAnswer) && !isRefused(error, 'unavailable', 'rate_limited')) throw error;
+        const after = error instanceof Refusal && error.retryAfter ? error.retryAfter * 1000 : pause * (0.5 + Math.random() / 2);
+        if (Date.now() - began + after > giveUp || this.#stop.signal.aborted) throw error;
+        await this.#pause(after);
+      }
+    }
+  }
+
+  async #pause(milliseconds: number): Promise<void> {
+    const stop = this.#stop.signal;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        stop.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = setTimeout(done, milliseconds);
+      if (stop.aborted) done();
+      else stop.addEventListener('abort', done);
+    });
+  }
+
+  /** Looks again when an offer expires, or when the handler wants to. */
+  #rest(session: string, work: Work<T>, deal: Deal<T>, seconds: number | undefined): void {
+    clearTimeout(work.timer);
+    const times = deal.offers.flatMap((o) => (o.open && o.expires ? [o.expires.getTime() - Date.now() + 500] : []));
+    if (seconds !== undefined) times.push(seconds * 1000);
+    if (times.length === 0 || !this.#loop || this.#stop.signal.aborted) return;
+    work.timer = setTimeout(() => this.#wake(session), Math.min(Math.max(100, Math.min(...times)), 2 ** 31 - 1));
+  }
+
+  #fail(error: unknown, deal: Deal<T> | undefined): void {
+    try {
+      if (this.#failed) void Promise.resolve(this.#failed(error, deal)).catch((e: unknown) => console.error('parley: onError failed', e));
+      else console.error(`parley: ${deal ? `in ${deal.id}: ` : ''}`, error);
+    } catch (e) {
+      console.error('parley: onError failed', e);
+    }
+  }
+}
+
+function newWork<T>(): Work<T> {
+  return { entries: [], woken: false, running: false, finals: new Set() };
+}
+
+/** Adds the news of a snapshot to the entries before it; reports whether there were any. */
+function take(entries: Entry[], snapshot: Snapshot): boolean {
+  const before = entries.length;
+  for (const e of snapshot.news ?? []) if (e.sequenceNumber === entries.length) entries.push(e);
+  return entries.length > before;
+}
+
+/** Which handler decides: none while the session waits for somebody else. */
+function whose<T>(deal: Deal<T>): 'turn' | 'invitation' | 'check' | undefined {
+  if (deal.state === 'ESCALATED') return undefined;
+  if (deal.invitation) return 'invitation';
+  if (deal.check) return 'check';
+  return deal.yours || (deal.agreed && (deal.allows('CLOSE') || deal.allows('COMMIT'))) ? 'turn' : undefined;
+}
+
+/** Refuses to ask people twice about one offer, as a framework that runs a step again would. */
+function askedBefore<T>(deal: Deal<T>, offer: unknown): void {
+  const about = deal.offers.find((o) => o.id === offer);
+  const found = about && deal.approval(about);
+  if (found) throw new NotAllowed(`your people were asked about ${about.id} before: ${found.decision ?? 'they have not decided yet'}`);
+}
+
+function httpOf<T>(o: AgentOptions<T>): Transport {
+  if (!o.token) throw new ParleyError('over HTTP an agent needs a token: agent({token})');
+  if (o.seed && !o.agent) throw new ParleyError('an agent with a key of its own needs its URI: agent({agent})');
+  const signer = o.seed && o.agent ? new Signer(o.agent, o.seed) : undefined;
+  return new HTTP(o.url ?? 'http://127.0.0.1:8080', o.token, signer, o.agent);
+}

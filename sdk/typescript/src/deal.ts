@@ -1,0 +1,223 @@
+/**
+ * One view of a negotiation, for one side: what a handler decides on. It is a snapshot of the broker's with
+ * the entries that the caller may read. It never changes; each decision gets a new one.
+ */
+
+import { TermsError } from './errors.js';
+import { canonical } from './json.js';
+import type { Entry, Move, OfferView, OpenView, Snapshot } from './wire.js';
+
+/** A schema of terms: zod's, or any other of https://standardschema.dev. */
+export interface TermsSchema<T> {
+  readonly '~standard': {
+    readonly validate: (value: unknown) => Validated<T> | Promise<Validated<T>>;
+  };
+}
+
+type Validated<T> = { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly Issue[] };
+
+interface Issue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+/** Quote what somebody else wrote, so that a model reads it as data. Nothing in it ends the quote. */
+export function fenced(text: string, by: string): string {
+  return `<quote from="${escaped(by).replaceAll('"', '&quot;')}">\n${escaped(text)}\n</quote>`;
+}
+
+/** An offer. `raw` are its terms as they came; `terms` are read by the author's schema. */
+export class Offer<T> {
+  constructor(private readonly view: OfferView, private readonly schema: TermsSchema<T> | undefined) {}
+
+  get id(): string { return this.view.id; }
+  get by(): string { return this.view.by; }
+  get mine(): boolean { return this.view.mine; }
+  get subject(): string { return this.view.about ?? ''; }
+  get raw(): Readonly<Record<string, unknown>> { return this.view.terms ?? {}; }
+  /** The offer as a sentence. If it is not yours, its terms are the other side's words. */
+  get text(): string { return this.view.text; }
+  get status(): string { return this.view.status; }
+  get open(): boolean { return this.view.status === 'open'; }
+  get binding(): boolean { return this.view.binding; }
+  get changes(): readonly { path: string; from?: unknown; to?: unknown }[] { return this.view.changes ?? []; }
+  get expires(): Date | undefined { return this.view.expires ? new Date(this.view.expires) : undefined; }
+
+  /** The terms by the author's schema; throws TermsError if they do not fit it. */
+  get terms(): T {
+    if (!this.schema) throw new TermsError('this agent has no schema of terms: agent({terms}), or read offer.raw');
+    const read = this.schema['~standard'].validate(this.raw);
+    if (read instanceof Promise) throw new TermsError('a schema of terms that answers later cannot be used');
+    if (read.issues) {
+      const where = read.issues.map((i) => (i.path ?? []).map((p) => String(typeof p === 'object' ? p.key : p)).join('.') || 'terms');
+      throw new TermsError(`the terms of ${this.id} do not fit the schema: ${where.join(', ')}`);
+    }
+    return read.value;
+  }
+}
+
+/** What waits for an answer: an invitation, offer, question, commitment, delegation, check or escalation. */
+export interface Item {
+  readonly kind: string;
+  readonly id: string;
+  readonly by: string;
+  readonly for: readonly string[];
+  readonly due: Date | undefined;
+  readonly text: string;
+}
+
+/** A delegation: one that your side made, or one to you. */
+export interface Delegation {
+  readonly id: string;
+  readonly target: string;
+  readonly by: string;
+  readonly authority: string;
+  readonly scope: string;
+  readonly about: string | undefined;
+  readonly status: string;
+  /** Data of its newest INFORM of type result. */
+  readonly result: unknown;
+}
+
+/** What humans of your side decided about an offer. */
+export interface Approval {
+  readonly id: string;
+  /** Undefined while nobody has decided. */
+  readonly decision: 'approved' | 'modified' | 'denied' | 'guidance' | undefined;
+  /** The agent may go on with the offer. */
+  readonly granted: boolean;
+  readonly comment: string | undefined;
+}
+
+const by = (e: Entry): string => e.sender.agentId;
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+const host = (uri: string): string => uri.replace(/^\w+:\/\//, '').split('/')[0] ?? '';
+
+/** A negotiation as one side sees it at one entry of its transcript. */
+export class Deal<T> {
+  readonly offers: readonly Offer<T>[];
+  readonly agreed: Offer<T> | undefined;
+  readonly open: readonly Item[];
+
+  constructor(
+    readonly view: Snapshot,
+    readonly entries: readonly Entry[],
+    schema: TermsSchema<T> | undefined,
+    /** What was delegated to you in this session, while it waits for you. */
+    readonly check: Delegation | undefined,
+  ) {
+    this.offers = view.offers.map((o) => new Offer(o, schema));
+    this.agreed = view.agreed && new Offer(view.agreed, schema);
+    this.open = view.open.map(itemOf);
+  }
+
+  get id(): string { return this.view.sessionId; }
+  get purpose(): string { return this.view.purpose ?? ''; }
+  get mode(): string { return this.view.mode; }
+  get state(): string { return this.view.state; }
+  /** Nothing more can be said. */
+  get over(): boolean { return this.state === 'CLOSED' || this.state === 'FAILED'; }
+  /** Why it is over. */
+  get outcome(): string | undefined { return this.view.outcome; }
+  /** The hash of the newest entry, to which a decision is tied. */
+  get head(): string { return this.view.head.hash; }
+  get me(): string { return this.view.you.agentId ?? ''; }
+  /** inviter, invitee, delegate, standby, approver or observer. */
+  get role(): string { return this.view.you.role; }
+  /** The other principal; with several, the first. */
+  get counterparty(): string {
+    return this.view.others.find((o) => o.role === 'inviter' || o.role === 'invitee')?.agentId ?? '';
+  }
+  /** What your side alone may know, as the invitation said. */
+  get private(): unknown { return this.view.private; }
+  /** The newest open offer of another side. */
+  get theirOffer(): Offer<T> | undefined { return this.offers.findLast((o) => o.open && !o.mine); }
+  /** Your newest open offer. */
+  get myOffer(): Offer<T> | undefined { return this.offers.findLast((o) => o.open && o.mine); }
+  /** The invitation, while it waits for you. */
+  get invitation(): Item | undefined { return this.open.find((i) => i.kind === 'invitation' && i.for.includes(this.me)); }
+  /** Questions of a CLARIFY that wait for you. */
+  get questions(): readonly Item[] { return this.open.filter((i) => i.kind === 'question' && i.for.includes(this.me)); }
+  /** The session waits for your side, and you may answer. */
+  get yours(): boolean { return this.view.waiting?.yours ?? false; }
+  /** When the session ends if nobody answers. */
+  get deadline(): Date | undefined { return this.view.waiting?.deadline ? new Date(this.view.waiting.deadline) : undefined; }
+  /** Exactly what you may send now. */
+  get moves(): readonly Move[] { return this.view.moves; }
+  /** The performatives of the moves. */
+  get allowed(): readonly string[] { return [...new Set(this.moves.map((m) => m.performative))]; }
+
+  /** Whether an act is among the moves, of a thing if one is named. */
+  allows(performative: string, about?: string | { readonly id: string }): boolean {
+    const id = typeof about === 'object' ? about.id : about;
+    return this.moves.some((m) => m.performative === performative && (id === undefined || m.referenceId === id));
+  }
+
+  /** Entries since you spoke last, as delivered. */
+  get news(): readonly Entry[] {
+    return this.entries.slice(this.entries.findLastIndex((e) => by(e) === this.me) + 1);
+  }
+
+  /** How many offers you have made. */
+  get round(): number {
+    const mine = this.entries.filter((e) => by(e) === this.me && (e.performative === 'PROPOSE' || e.performative === 'COUNTER'));
+    return mine.filter((e) => e.content.body['type'] !== 'session-invitation').length;
+  }
+
+  /** A concession in equal steps: `first` before you have made an offer, `last` after `rounds` of them. */
+  step(first: number, last: number, rounds = 4, places = 2): number {
+    return Number((first + ((last - first) * Math.min(this.round, rounds)) / rounds).toFixed(places));
+  }
+
+  /** Your side's newest delegation to an agent. */
+  delegation(target: string): Delegation | undefined {
+    let found: Delegation | undefined;
+    for (const e of this.entries) {
+      const body = e.content.body;
+      if (e.performative === 'DELEGATE' && by(e) !== target && body['targetAgent'] === target) {
+        found = {
+          id: e.messageId, target, by: by(e), authority: text(body['authority']), scope: text(body['scope']),
+          about: text(body['referenceId']) || undefined, status: 'offered', result: undefined,
+        };
+      } else if (found && by(e) === target) {
+        if (e.performative === 'INFORM' && body['type'] === 'result') found = { ...found, status: 'done', result: body['data'] };
+        else if ((e.performative === 'REJECT' || e.performative === 'WITHDRAW') && body['referenceId'] === found.id) found = { ...found, status: 'declined' };
+        else if (found.status === 'offered') found = { ...found, status: 'active' };
+      }
+    }
+    return found;
+  }
+
+  /** What a human of your side decided when you asked about this very offer. */
+  approval(offer: { readonly id: string }): Approval | undefined {
+    let found: Approval | undefined;
+    for (const e of this.entries) {
+      const body = e.content.body;
+      if (e.performative === 'ESCALATE' && body['referenceId'] === offer.id && host(by(e)) === host(this.me)) {
+        found = { id: e.messageId, decision: undefined, granted: false, comment: undefined };
+      } else if (e.performative === 'INFORM' && body['type'] === 'resolution' && found) {
+        const data = (body['data'] ?? {}) as Record<string, unknown>;
+        if (data['escalationId'] === found.id && e.integrity.receipt?.state !== 'ESCALATED') { // of several that are needed, the last
+          const decision = data['decision'] as Approval['decision'];
+          found = { id: found.id, decision, granted: decision === 'approved' || decision === 'modified', comment: text(data['comment']) || undefined };
+        }
+      }
+    }
+    return found;
+  }
+
+  /** The deal in sentences for a model; what the other side wrote is fenced. */
+  text(): string {
+    return [
+      `${this.purpose || 'A negotiation'}: ${this.state}, ${this.role}.`,
+      ...this.offers.map((o) => (o.mine ? o.text : fenced(`${o.text}\n${canonical(o.raw)}`, o.by))),
+      ...this.open.map((i) => (i.by === this.me ? i.text : fenced(i.text, i.by))),
+    ].join('\n');
+  }
+}
+
+function itemOf(i: OpenView): Item {
+  return { kind: i.kind, id: i.id, by: i.by, for: i.for, due: i.due ? new Date(i.due) : undefined, text: i.text };
+}

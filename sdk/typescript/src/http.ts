@@ -1,0 +1,113 @@
+/** The broker over HTTP: hosted with a token, or with one's own key beside it. */
+
+import { NoAnswer, refusalOf } from './errors.js';
+import { canonical } from './json.js';
+import type { Signer } from './sign.js';
+import type { Draft, Head, Transport } from './wire.js';
+
+const paths: Record<string, [method: string, path: string]> = { // of verbs
+  'session.list': ['GET', '/sessions'],
+  'session.snapshot': ['GET', '/sessions/{sessionId}/snapshot'],
+  'session.messages': ['GET', '/sessions/{sessionId}/messages'],
+  'turn.wait': ['POST', '/turns/wait'],
+  'wakeup.set': ['PUT', '/wakeup'],
+  'check.get': ['GET', '/checks/{sessionId}'],
+  'agent.search': ['GET', '/discover'],
+  'agent.get': ['GET', '/agents/{agentId}/card'],
+  'discovery.call': ['POST', '/discover'],
+  'escalation.list': ['GET', '/escalations'],
+  'agreement.list': ['GET', '/agreements'],
+  'agreement.get': ['GET', '/agreements/{agreementId}'],
+};
+const renamed: Record<string, Record<string, string>> = { 'session.messages': { since: 'since_sequence' }, 'agent.search': { minTrust: 'min_trust' } };
+
+const answersIn = 20_000; // milliseconds, beyond what a verb waits by itself
+
+export class HTTP implements Transport {
+  readonly identity: string;
+  readonly #base: string;
+  readonly #token: string;
+  readonly #signer: Signer | undefined;
+  readonly #closed = new AbortController();
+  #ahead = 0; // milliseconds of the broker's clock before this one
+
+  constructor(url: string, token: string, signer?: Signer, agent?: string) {
+    this.#base = `${url.replace(/\/+$/, '')}/v1/asp`;
+    this.#token = token;
+    this.#signer = signer;
+    this.identity = agent ?? (token.startsWith('agent://') ? token : token.replace(/_[^_]*$/, ''));
+  }
+
+  async call(verb: string, request: Record<string, unknown>, signal?: AbortSignal): Promise<unknown> {
+    const known = paths[verb];
+    if (!known) throw new TypeError(`no verb ${verb} over HTTP`);
+    const [method] = known;
+    const rest = { ...request };
+    const at = verb === 'wakeup.set' && 'sessionId' in rest ? '/sessions/{sessionId}/wakeup' : known[1];
+    const path = at.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const value = String(rest[name]);
+      delete rest[name];
+      return encodeURIComponent(value);
+    });
+    const waits = Number(rest['seconds'] ?? 0) * 1000;
+    if (method !== 'GET') return this.#send(method, path, waits, { body: canonical(rest), ...(signal ? { signal } : {}) });
+    const named = Object.entries(rest).map(([name, value]): [string, string] => [renamed[verb]?.[name] ?? name, String(value)]);
+    const asked = new URLSearchParams(named).toString();
+    return this.#send(method, asked ? `${path}?${asked}` : path, waits, signal ? { signal } : {});
+  }
+
+  async say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown> {
+    const path = `/sessions/${session}/messages`;
+    if (this.#signer) {
+      const body = await this.#signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
+      return this.#send('POST', path, 0, { body, headers: { 'Content-Type': 'application/asp+json' } });
+    }
+    return this.#send('POST', path, 0, { body: canonical({ ...draft, messageId }), headers: head ? { 'If-Match': `"${head.hash}"` } : {} });
+  }
+
+  async #send(method: string, path: string, waits: number, init: { body?: string; headers?: Record<string, string>; signal?: AbortSignal }): Promise<unknown> {
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), waits + answersIn);
+    const abort = (): void => late.abort();
+    for (const s of [this.#closed.signal, init.signal]) s?.addEventListener('abort', abort);
+    if (this.#closed.signal.aborted || init.signal?.aborted) late.abort();
+    let answer: Response;
+    let said: string;
+    try {
+      const headers = { Authorization: `Bearer ${this.#token}`, ...(init.body === undefined ? {} : { 'Content-Type': 'application/json' }), ...init.headers };
+      answer = await fetch(this.#base + path, { method, headers, signal: late.signal, ...(init.body === undefined ? {} : { body: init.body }) });
+      said = await answer.text();
+    } catch {
+      throw new NoAnswer(`${method} ${path.split('?')[0]}: no answer`);
+    } finally {
+      clearTimeout(timer);
+      for (const s of [this.#closed.signal, init.signal]) s?.removeEventListener('abort', abort);
+    }
+    const date = Date.parse(answer.headers.get('date') ?? '');
+    if (!Number.isNaN(date)) this.#ahead = date - Date.now();
+    const read = parsed(said);
+    if (answer.ok) return read ?? {};
+    if (typeof read !== 'object' || read === null || !('code' in read)) {
+      throw new NoAnswer(`${method} ${path.split('?')[0]} is answered ${answer.status} by something else than parley`);
+    }
+    const after = answer.headers.get('retry-after');
+    throw refusalOf(read as Record<string, unknown>, after && /^\d+$/.test(after) ? Number(after) : undefined);
+  }
+
+  /** For tests: as if this clock were off by so many milliseconds. */
+  skew(milliseconds: number): void {
+    this.#ahead = milliseconds;
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return text === '' ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

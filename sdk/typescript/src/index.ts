@@ -1,0 +1,7 @@
+/** Agents that negotiate over a parley broker: one snapshot in, at most one act out. */
+
+export * from './acts.js';
+export { agent, type Agent, type AgentOptions, type Card, type Handler, type NegotiateOptions } from './agent.js';
+export { fenced, type Approval, type Deal, type Delegation, type Item, type Offer, type TermsSchema } from './deal.js';
+export * from './errors.js';
+export type { Draft, Entry, Head, Move, Snapshot, Transport } from './wire.js';

@@ -1,0 +1,106 @@
+/** The broker over NATS, with one's own key: `agent({ transport: nats({…}), terms })`. */
+
+import { nkeyAuthenticator, type ConnectionOptions, type NatsConnection } from '@nats-io/nats-core';
+
+import { NoAnswer, refusalOf, Refusal } from './errors.js';
+import { canonical } from './json.js';
+import { Signer, tokenOf } from './sign.js';
+import type { Draft, Head, Transport } from './wire.js';
+
+export interface NatsOptions {
+  /** `connect` of `@nats-io/transport-node`, or `wsconnect` of `@nats-io/nats-core` in browsers. */
+  connect: (options: ConnectionOptions) => Promise<NatsConnection>;
+  servers: string | string[];
+  /** The agent's URI. */
+  agent: string;
+  /** Seed of the signing key (`SU…`). */
+  seed: string;
+  /** Seed of the login key (`SU…`); without one it logs in as nobody, as under `--dev`. */
+  login?: string;
+}
+
+const answersIn = 20_000; // milliseconds, beyond what a verb waits by itself
+
+/** A transport over NATS. It connects with the first call, and again for as long as it takes. */
+export function nats(options: NatsOptions): Transport & { skew(milliseconds: number): void } {
+  return new Nats(options);
+}
+
+class Nats implements Transport {
+  readonly identity: string;
+  readonly #options: NatsOptions;
+  readonly #signer: Signer;
+  #connection: Promise<NatsConnection> | undefined;
+  #ahead = 0; // milliseconds of the broker's clock before this one
+
+  constructor(options: NatsOptions) {
+    this.#options = options;
+    this.identity = options.agent;
+    this.#signer = new Signer(options.agent, options.seed);
+  }
+
+  async #connected(): Promise<NatsConnection> {
+    const { connect, servers, agent, login } = this.#options;
+    this.#connection ??= connect({
+      servers,
+      inboxPrefix: `_INBOX.${tokenOf(agent)}`,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 500,
+      timeout: 5000,
+      ...(login ? { authenticator: nkeyAuthenticator(new TextEncoder().encode(login)) } : {}),
+    });
+    try {
+      return await this.#connection;
+    } catch (error) {
+      this.#connection = undefined;
+      throw new NoAnswer(`no connection to NATS: ${(error as Error).name}`);
+    }
+  }
+
+  async #request(subject: string, data: string, timeout: number, signal?: AbortSignal): Promise<unknown> {
+    const connection = await this.#connected();
+    const asked = connection.request(`asp.agent.${tokenOf(this.identity)}.${subject}`, data, { timeout });
+    let reply: { json(): unknown };
+    try {
+      reply = await (signal ? Promise.race([asked, aborted(signal)]) : asked);
+    } catch (error) {
+      asked.catch(() => undefined);
+      throw new NoAnswer(`${subject.split('.')[0]}: ${(error as Error).name}`);
+    }
+    const answer = reply.json() as { error?: Record<string, unknown> };
+    if (answer.error) throw refusalOf(answer.error);
+    return answer;
+  }
+
+  async call(verb: string, request: Record<string, unknown>, signal?: AbortSignal): Promise<unknown> {
+    return this.#request(`api.${verb}`, canonical(request), Number(request['seconds'] ?? 0) * 1000 + answersIn, signal);
+  }
+
+  async say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown> {
+    const envelope = await this.#signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
+    try {
+      return await this.#request(`submit.${session}`, envelope, answersIn);
+    } catch (error) {
+      const now = error instanceof Refusal && error.code === 'stale_timestamp' ? (error.details as { now?: string } | undefined)?.now : undefined;
+      if (now) this.#ahead = Date.parse(now) - Date.now(); // by the broker's clock
+      throw error;
+    }
+  }
+
+  skew(milliseconds: number): void {
+    this.#ahead = milliseconds;
+  }
+
+  async close(): Promise<void> {
+    const connection = await this.#connection?.catch(() => undefined);
+    await connection?.close();
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const stop = (): void => reject(new Error('stopped'));
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });
+}

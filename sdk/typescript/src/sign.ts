@@ -1,0 +1,62 @@
+/** Envelopes that an agent signs with its own key (PROTOCOL.md section 3), by WebCrypto. */
+
+import { ParleyError } from './errors.js';
+import { canonical, toHex } from './json.js';
+import type { Draft, Head } from './wire.js';
+
+const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+const pkcs8 = [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20]; // RFC 8410
+
+/** A principal's token: its URI as one NATS subject token (PROTOCOL.md section 1). */
+export function tokenOf(uri: string): string {
+  const [scheme, name = ''] = uri.split('://');
+  const spelt = Array.from(new TextEncoder().encode(name), (b) => {
+    const c = String.fromCharCode(b);
+    if (/[a-z0-9-]/.test(c)) return c;
+    return c === '.' ? '_' : c === '/' ? '~' : `=${b.toString(16).padStart(2, '0')}`;
+  });
+  return (scheme === 'human' ? '@' : '') + spelt.join('');
+}
+
+/** The 32 bytes of an nkey's seed (`SU…`). */
+export function rawSeed(seed: string): Uint8Array {
+  let bits = 0;
+  let value = 0;
+  const bytes: number[] = [];
+  for (const c of seed) {
+    const n = base32.indexOf(c);
+    if (n < 0) throw new ParleyError('the seed is no nkey');
+    value = ((value << 5) | n) & 0xffff;
+    bits += 5;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes.push((value >> bits) & 0xff);
+    }
+  }
+  if (bytes.length !== 36 || !seed.startsWith('SU')) throw new ParleyError('the seed is none of a user (SU…)');
+  return Uint8Array.from(bytes.slice(2, 34));
+}
+
+/** Signs as one principal. */
+export class Signer {
+  #key: Promise<CryptoKey> | undefined;
+  readonly #seed: Uint8Array;
+
+  constructor(readonly agent: string, seed: string) {
+    this.#seed = rawSeed(seed);
+  }
+
+  /** The signed envelope of an act, on the entry that is the head. */
+  async envelope(session: string, draft: Draft, head: Head | undefined, messageId: string, now: Date): Promise<string> {
+    const integrity: Record<string, unknown> = head ? { previousHash: head.hash } : {};
+    const envelope: Record<string, unknown> = {
+      version: 'asp/0.1', messageId, sessionId: session, timestamp: now.toISOString(), sender: { agentId: this.agent },
+      performative: draft.performative, content: { body: draft.body }, integrity,
+      recipient: draft.recipient, sequenceNumber: head && head.n + 1,
+    };
+    this.#key ??= crypto.subtle.importKey('pkcs8', Uint8Array.from([...pkcs8, ...this.#seed]), { name: 'Ed25519' }, false, ['sign']);
+    const signature = await crypto.subtle.sign({ name: 'Ed25519' }, await this.#key, new TextEncoder().encode(canonical(envelope)));
+    integrity['signature'] = `ed25519:${toHex(new Uint8Array(signature))}`;
+    return canonical(envelope);
+  }
+}

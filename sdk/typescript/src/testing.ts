@@ -1,0 +1,170 @@
+/**
+ * A real broker for node:test and vitest, and a counterparty that follows a script. The broker is the program
+ * `parley` on the PATH, or `PARLEY_BINARY`.
+ */
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+import { accept, counter, inform, propose, reject, type Act } from './acts.js';
+import { Agent } from './agent.js';
+import type { Deal, Offer } from './deal.js';
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** A broker in a process of its own. Its ports and its data outlive a kill. */
+export class Broker {
+  #process: ChildProcess | undefined;
+
+  private constructor(readonly data: string, readonly url: string, readonly natsUrl: string, readonly dev: boolean) {}
+
+  /** Start one on free ports, without logins unless `dev` is false: an agent's URI is its token. */
+  static async start(o: { dev?: boolean } = {}): Promise<Broker> {
+    const data = await mkdtemp(join(tmpdir(), 'parley-'));
+    const broker = new Broker(data, `http://127.0.0.1:${await freePort()}`, `nats://127.0.0.1:${await freePort()}`, o.dev ?? true);
+    await broker.up();
+    return broker;
+  }
+
+  /** The program `parley`. */
+  static program(): string {
+    return process.env['PARLEY_BINARY'] ?? 'parley';
+  }
+
+  /** Start it again, and return once it serves. */
+  async up(): Promise<void> {
+    const where = ['--data', this.data, '--listen', this.natsUrl.slice(7), '--http', this.url.slice(7)];
+    const child = spawn(Broker.program(), ['serve', ...(this.dev ? ['--dev'] : []), ...where], { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.#process = child;
+    await new Promise<void>((resolve, reject) => {
+      const said: string[] = [];
+      child.on('error', reject);
+      child.on('exit', () => reject(new Error(`the broker does not start: ${said.join('\n')}`)));
+      createInterface(child.stderr!).on('line', (line) => {
+        said.push(line);
+        if (/^\s+sync /.test(line)) resolve();
+      });
+    });
+  }
+
+  /** End it without a word, as a power failure does. */
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill('SIGKILL');
+    await gone;
+  }
+
+  async restart(): Promise<void> {
+    await this.kill();
+    await this.up();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await rm(this.data, { recursive: true, force: true });
+  }
+}
+
+type Loose = Record<string, unknown>;
+
+/** An agent that follows a script: it accepts the invitation, then plays one step each time it is its turn. */
+export class Counterparty {
+  readonly agent: Agent<Loose>;
+  readonly #script: ((deal: Deal<Loose>) => Act)[] = [];
+  readonly #heard: Offer<Loose>[] = [];
+  readonly #hears: ((offer: Offer<Loose>) => void)[] = [];
+  readonly #seen = new Set<string>();
+
+  constructor(broker: Broker, readonly uri: string) {
+    this.agent = new Agent<Loose>({ url: broker.url, token: uri })
+      .onInvitation((deal) => accept(deal.invitation!))
+      .onTurn((deal) => this.#plays(deal))
+      .start();
+  }
+
+  /** Offer these terms next, instead of what is on the table. */
+  offers(terms: Loose): this {
+    this.#script.push((deal) => (deal.theirOffer ? counter(deal.theirOffer, terms) : propose(terms)));
+    return this;
+  }
+
+  /** Accept what is on the table. */
+  accepts(): this {
+    this.#script.push((deal) => accept(deal.theirOffer!));
+    return this;
+  }
+
+  /** Reject what is on the table. */
+  rejects(reason = 'no'): this {
+    this.#script.push((deal) => reject(deal.theirOffer!, reason));
+    return this;
+  }
+
+  /** The next offer of the other side; throws if it has not these terms among its own. */
+  async expectsOffer(terms: Loose = {}): Promise<Offer<Loose>> {
+    const offer = this.#heard.shift() ?? (await new Promise<Offer<Loose>>((resolve) => this.#hears.push(resolve)));
+    for (const [name, value] of Object.entries(terms)) {
+      if (offer.raw[name] !== value) throw new Error(`${offer.text}: expected ${name} to be ${String(value)}`);
+    }
+    return offer;
+  }
+
+  #plays(deal: Deal<Loose>): Act | undefined {
+    const offer = deal.theirOffer;
+    if (offer && !this.#seen.has(offer.id)) {
+      this.#seen.add(offer.id);
+      const hears = this.#hears.shift();
+      if (hears) hears(offer);
+      else this.#heard.push(offer);
+    }
+    return deal.agreed ? undefined : this.#script.shift()?.(deal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.agent.close();
+  }
+}
+
+/** Somebody who decides escalations. */
+export class Human {
+  readonly agent: Agent<Loose>;
+
+  constructor(broker: Broker, uri: string) {
+    this.agent = new Agent<Loose>({ url: broker.url, token: uri });
+  }
+
+  /** Wait for an escalation, and decide it. */
+  async decides(decision: 'approved' | 'denied' | 'guidance' | 'modified' = 'approved', data: Loose = {}): Promise<void> {
+    for (;;) {
+      const { escalations } = (await this.agent.call('escalation.list', {})) as { escalations: { sessionId: string }[] };
+      const [row] = escalations;
+      if (row) {
+        const deal = await this.agent.deal(row.sessionId);
+        const item = deal.open.find((i) => i.kind === 'escalation');
+        if (item) {
+          const said = { type: 'resolution', data: { escalationId: item.id, decision, ...data } };
+          const move = inform({}, { also: said });
+          await this.agent.say(deal, { ...move, reference: item.id, fills: said });
+          return;
+        }
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.agent.close();
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Wake-up calls (GATEWAYS.md G9): an agent that sleeps is called when a session concerns it. Each call is signed
+ * as Standard Webhooks are, and repeated until it is answered with 2xx; so a handler may die.
+ */
+
+import type { Agent } from './agent.js';
+import { ParleyError } from './errors.js';
+
+const tolerance = 300; // seconds between the call's clock and this one
+const largest = 64 << 10; // bytes of a call
+
+/** The call is not signed with the secret, or is too old. */
+export class Forged extends ParleyError {
+  override name = 'Forged';
+}
+
+export interface Call {
+  type: string;
+  sessionId: string;
+  agentId: string;
+  since: number;
+  hash: string;
+  at: string;
+}
+
+/** The body of a call, if it is signed with the secret (`whsec_…`); throws Forged if it is not. */
+export async function verifyCall(secret: string, headers: Headers, body: string): Promise<Call> {
+  const stamp = headers.get('webhook-timestamp') ?? '';
+  const text = new TextEncoder();
+  const key = await crypto.subtle.importKey('raw', bytesOf(secret.replace(/^whsec_/, '')), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
+  const signed = text.encode(`${headers.get('webhook-id') ?? ''}.${stamp}.${body}`);
+  const off = Math.abs(Date.now() / 1000 - Number(stamp || NaN));
+  for (const given of (headers.get('webhook-signature') ?? '').split(' ')) {
+    if (!given.startsWith('v1,') || !(off <= tolerance)) continue;
+    const signature = bytesOf(given.slice(3));
+    if (signature.length > 0 && (await crypto.subtle.verify('HMAC', key, signature, signed))) return JSON.parse(body) as Call;
+  }
+  throw new Forged('the call is not signed with the secret, or is too old');
+}
+
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  try {
+    return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  } catch {
+    return new Uint8Array();
+  }
+}
+
+/** A fetch handler that answers calls: for Next, Hono, Workers, Deno and Bun. It decides until there is nothing to do. */
+export function wakeupHandler<T>(agent: Agent<T>, o: { secret: string }): (request: Request) => Promise<Response> {
+  return async (request) => {
+    const body = await request.text();
+    if (body.length > largest) return new Response(null, { status: 413 });
+    return new Response(null, { status: await answered(agent, o.secret, request.headers, body) });
+  };
+}
+
+/** What a handler of Express or of Node's http server is given. */
+export interface NodeRequest extends AsyncIterable<Uint8Array | string> {
+  headers: Record<string, string | string[] | undefined>;
+}
+
+export interface NodeResponse {
+  statusCode: number;
+  end(): unknown;
+}
+
+/** The same for Express and Node's http server; the body must not have been read. */
+export function nodeWakeupHandler<T>(agent: Agent<T>, o: { secret: string }): (request: NodeRequest, response: NodeResponse) => Promise<void> {
+  return async (request, response) => {
+    const decoder = new TextDecoder();
+    let body = '';
+    for await (const part of request) {
+      body += typeof part === 'string' ? part : decoder.decode(part, { stream: true });
+      if (body.length > largest) break;
+    }
+    const headers = new Headers();
+    for (const [name, value] of Object.entries(request.headers)) if (typeof value === 'string') headers.set(name, value);
+    response.statusCode = body.length > largest ? 413 : await answered(agent, o.secret, headers, body);
+    response.end();
+  };
+}
+
+async function answered<T>(agent: Agent<T>, secret: string, headers: Headers, body: string): Promise<number> {
+  try {
+    const call = await verifyCall(secret, headers, body);
+    await agent.reduce(call.sessionId);
+    return 204;
+  } catch (error) {
+    return error instanceof Forged ? 401 : 503;
+  }
+}

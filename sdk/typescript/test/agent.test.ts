@@ -1,0 +1,126 @@
+/** Conversations of agents with each other, through a real broker. */
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { accept, agent, answer, complete, counter, delegate, escalate, NotAllowed, propose, TermsError, wait, withdraw } from '../src/index.js';
+import { Broker, Counterparty, Human } from '../src/testing.js';
+import { BUYER, buyer, COMPLIANCE, Cups, cups, nine, SELLER, seller, transcript } from './agents.js';
+
+test('two agents agree', async () => {
+  await using broker = await Broker.start();
+  await using sells = seller({ url: broker.url }).start();
+  await using buys = buyer({ url: broker.url });
+  const deal = await buys.negotiate(SELLER, 'cups', cups(60));
+  assert.equal(deal.agreed?.terms.price, 80);
+  assert.equal(deal.outcome, 'completed');
+  assert.deepEqual(await transcript(sells, deal.id), nine);
+  assert.equal((await buys.negotiate(SELLER, 'cups', cups(60))).id, deal.id);
+  assert.ok((await buys.find()).some((card) => card.agentId === SELLER));
+});
+
+test('a colleague checks, and a human approves, once each', async () => {
+  await using broker = await Broker.start();
+  await using sells = seller({ url: broker.url }, 95).start();
+  await using colleague = agent({ url: broker.url, token: COMPLIANCE, terms: Cups })
+    .onCheck((deal) => answer(deal.check!, { assessment: 'fine' }))
+    .start();
+  await using alice = new Human(broker, 'human://acme.com/alice');
+  await using buys = agent({ url: broker.url, token: BUYER, terms: Cups }).onTurn((deal) => {
+    if (deal.agreed) return complete();
+    const offer = deal.theirOffer!;
+    if (offer.terms.price > 110) return counter(offer, cups(deal.step(60, 100)));
+    const check = deal.delegation(COMPLIANCE);
+    if (!check) return delegate(COMPLIANCE, { about: offer });
+    if (!check.result) return wait(check);
+    if (offer.terms.price > 90 && !deal.approval(offer)?.granted) return escalate(offer, { why: 'above 90' });
+    return accept(offer);
+  });
+  const asked = buys.negotiate(SELLER, 'cups', cups(60));
+  await alice.decides('approved');
+  const deal = await asked;
+  assert.equal(deal.agreed?.terms.price, 105);
+  const acts = await transcript(sells, deal.id);
+  assert.deepEqual(['DELEGATE', 'ESCALATE', 'CLOSE'].map((a) => acts.filter((b) => b === a).length), [1, 1, 1]);
+  assert.ok(colleague);
+});
+
+test('three workers of each agent say nothing twice', async () => {
+  await using broker = await Broker.start();
+  const sellers = [0, 1, 2].map(() => seller({ url: broker.url }).start());
+  const buyers = [0, 1, 2].map(() => buyer({ url: broker.url }));
+  const deals = await Promise.all(buyers.flatMap((b) => [0, 1, 2, 3].map((n) => b.negotiate(SELLER, 'cups', cups(60), { key: `${n}` }))));
+  assert.equal(new Set(deals.map((d) => d.id)).size, 4);
+  for (const d of deals) assert.deepEqual(await transcript(buyers[0]!, d.id), nine);
+  await Promise.all([...sellers, ...buyers].map((a) => a.close()));
+});
+
+test('errors rest until there is news', async () => {
+  await using broker = await Broker.start();
+  const errors: unknown[] = [];
+  let heard = (): void => undefined;
+  await using buys = agent({ url: broker.url, token: BUYER, terms: Cups })
+    .onTurn((deal) => {
+      if (errors.length === 0) throw new RangeError('poison');
+      if (errors.length === 1) return accept('nothing');
+      if (errors.length === 2) return counter(deal.theirOffer!, { price: deal.theirOffer!.terms.price });
+      return complete();
+    })
+    .onError((error) => {
+      errors.push(error);
+      heard();
+    });
+  await using other = agent({ url: broker.url, token: SELLER });
+  const asked = buys.negotiate(SELLER, 'cups', cups(60));
+  let sessions: { sessionId: string }[] = [];
+  while (sessions.length === 0) {
+    await other.call('turn.wait', { seconds: 1 });
+    ({ sessions } = (await other.call('session.list', { awaiting: 'me' })) as { sessions: { sessionId: string }[] });
+  }
+  let deal = await other.say(await other.deal(sessions[0]!.sessionId), accept('invitation'));
+  for (const price of [70, 71, 'dear', 72]) {
+    while (deal.offers.length === 0) {
+      await other.call('turn.wait', { seconds: 1 });
+      deal = await other.deal(deal.id);
+    }
+    const again = new Promise<void>((resolve) => (heard = resolve));
+    deal = await other.say(deal, propose({ price }, { subject: 'cups' }));
+    if (price !== 72) await again;
+  }
+  assert.ok((await asked).over);
+  assert.equal(errors.length, 3);
+  assert.ok(errors[0] instanceof RangeError && errors[1] instanceof NotAllowed && errors[2] instanceof TermsError, String(errors));
+});
+
+test('an invitation that is withdrawn meanwhile harms nobody', async () => {
+  await using broker = await Broker.start();
+  let open = (): void => undefined;
+  const slow = new Promise<void>((resolve) => (open = resolve));
+  const errors: unknown[] = [];
+  await using sells = agent({ url: broker.url, token: SELLER, terms: Cups })
+    .onInvitation(async (deal) => {
+      if (deal.purpose === 'withdrawn') await slow;
+      return accept('invitation');
+    })
+    .onError((error) => errors.push(error))
+    .onRefused((_deal, _decision, refusal) => errors.push(refusal))
+    .start();
+  await using buys = agent({ url: broker.url, token: BUYER });
+  let deal = await buys.negotiate(SELLER, 'withdrawn', undefined, { timeout: 500 });
+  deal = await buys.say(deal, withdraw('invitation'));
+  open();
+  assert.equal((await buys.negotiate(SELLER, 'lives', undefined, { timeout: 1500 })).state, 'INTRODUCED');
+  assert.deepEqual(await transcript(buys, deal.id), ['PROPOSE', 'WITHDRAW']);
+  assert.deepEqual(errors, []);
+  assert.ok(sells);
+});
+
+test('a counterparty follows its script', async () => {
+  await using broker = await Broker.start();
+  await using other = new Counterparty(broker, SELLER).offers({ price: 120, currency: 'EUR' }).accepts();
+  await using buys = buyer({ url: broker.url });
+  const asked = buys.negotiate(SELLER, 'cups', cups(60));
+  await other.expectsOffer({ price: 60 });
+  await other.expectsOffer({ price: 70 });
+  assert.equal((await asked).agreed?.terms.price, 70);
+});
