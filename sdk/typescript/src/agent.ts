@@ -24,13 +24,13 @@ export type Handler<T> = (deal: Deal<T>) => Decision | Promise<Decision>;
 
 export interface AgentOptions<T> {
   /** Of the broker; by default http://127.0.0.1:8080. */
-  url?: string;
+  url?: string | undefined;
   /** A token of the agent's (`parley token add URI`); under `--dev` its URI. */
-  token?: string;
+  token?: string | undefined;
   /** The agent's URI, which a key of its own needs. */
-  agent?: string;
+  agent?: string | undefined;
   /** Seed of the signing key (`SU…`); without one the agent is hosted. */
-  seed?: string;
+  seed?: string | undefined;
   /** The author's schema of terms: zod's, or any other Standard Schema. */
   terms?: TermsSchema<T>;
   /** Another way to the broker than HTTP: `nats({…})` of `@parley-asp/sdk/nats`. */
@@ -135,10 +135,10 @@ export class Agent<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let final: ((deal: Deal<T>) => void) | undefined;
     const over = new Promise<Deal<T>>((resolve) => { work.finals.add((final = resolve)); });
-    const late = new Promise<undefined>((resolve) => {
-      if (o.timeout !== undefined) timer = setTimeout(() => resolve(undefined), o.timeout);
-      this.#stop.signal.addEventListener('abort', () => resolve(undefined), { once: true });
-    });
+    let end = (): void => undefined;
+    const late = new Promise<undefined>((resolve) => (end = () => resolve(undefined)));
+    if (o.timeout !== undefined) timer = setTimeout(end, o.timeout);
+    this.#stop.signal.addEventListener('abort', end);
     try {
       await this.#invite(session, peer, subject, o);
       this.#wake(session);
@@ -147,6 +147,7 @@ export class Agent<T> {
       return deal ?? (await this.deal(session));
     } finally {
       clearTimeout(timer);
+      this.#stop.signal.removeEventListener('abort', end);
       if (final) work.finals.delete(final);
     }
   }

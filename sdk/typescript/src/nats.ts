@@ -60,12 +60,18 @@ class Nats implements Transport {
   async #request(subject: string, data: string, timeout: number, signal?: AbortSignal): Promise<unknown> {
     const connection = await this.#connected();
     const asked = connection.request(`asp.agent.${tokenOf(this.identity)}.${subject}`, data, { timeout });
+    let stop = (): void => undefined;
+    const stopped = new Promise<never>((_, reject) => (stop = () => reject(new Error('stopped'))));
+    signal?.addEventListener('abort', stop);
     let reply: { json(): unknown };
     try {
-      reply = await (signal ? Promise.race([asked, aborted(signal)]) : asked);
+      if (signal?.aborted) stop();
+      reply = await Promise.race([asked, stopped]);
     } catch (error) {
       asked.catch(() => undefined);
       throw new NoAnswer(`${subject.split('.')[0]}: ${(error as Error).name}`);
+    } finally {
+      signal?.removeEventListener('abort', stop);
     }
     const answer = reply.json() as { error?: Record<string, unknown> };
     if (answer.error) throw refusalOf(answer.error);
@@ -95,12 +101,4 @@ class Nats implements Transport {
     const connection = await this.#connection?.catch(() => undefined);
     await connection?.close();
   }
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const stop = (): void => reject(new Error('stopped'));
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
-  });
 }
