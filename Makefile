@@ -3,7 +3,7 @@
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build run demo
 build: ## build dist/parley
@@ -42,6 +42,12 @@ gateways: ## the gateways by other people's clients, servers and suites
 .PHONY: languages
 languages: ## the agents of examples/agents in Python and Node, asyncapi.yaml by its tool, HTTP by schemathesis and a generated client
 	@.ci/languages
+
+.PHONY: sdk-python sdk-typescript
+sdk-python: ## the Python SDK: lint, types, its wheel in an empty environment, and its tests
+	@.ci/sdk-python
+sdk-typescript: ## the TypeScript SDK: types, its tests on two versions of Node, and its package in an empty folder
+	@.ci/sdk-typescript
 
 .PHONY: interop
 interop: ## programs of others, in Go, Rust and Python, read what parley makes
