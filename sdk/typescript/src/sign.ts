@@ -20,12 +20,25 @@ export function tokenOf(uri: string): string {
 
 /** The 32 bytes of an nkey's seed (`SU…`). */
 export function rawSeed(seed: string): Uint8Array {
+  const bytes = decoded(seed);
+  if (bytes.length !== 36 || !seed.startsWith('SU')) throw new ParleyError('the seed is none of a user (SU…)');
+  return bytes.slice(2, 34);
+}
+
+/** The 32 bytes of a public nkey (`U…`). */
+export function rawKey(key: string): Uint8Array {
+  const bytes = decoded(key);
+  if (bytes.length !== 35 || !key.startsWith('U')) throw new ParleyError('the key is none of a user (U…)');
+  return bytes.slice(1, 33);
+}
+
+function decoded(text: string): Uint8Array {
   let bits = 0;
   let value = 0;
   const bytes: number[] = [];
-  for (const c of seed) {
+  for (const c of text) {
     const n = base32.indexOf(c);
-    if (n < 0) throw new ParleyError('the seed is no nkey');
+    if (n < 0) throw new ParleyError('that is no nkey');
     value = ((value << 5) | n) & 0xffff;
     bits += 5;
     if (bits >= 8) {
@@ -33,8 +46,7 @@ export function rawSeed(seed: string): Uint8Array {
       bytes.push((value >> bits) & 0xff);
     }
   }
-  if (bytes.length !== 36 || !seed.startsWith('SU')) throw new ParleyError('the seed is none of a user (SU…)');
-  return Uint8Array.from(bytes.slice(2, 34));
+  return Uint8Array.from(bytes);
 }
 
 /** Signs as one principal. */
