@@ -1,0 +1,289 @@
+"""Verifies that the record of a session is complete and genuine, with the broker's public key alone.
+
+The rules and their order are those of ``parley session verify`` (PROTOCOL.md section 12)::
+
+    faults = verify_transcript(Path("deal.jsonl").read_bytes(), "UC…")
+    for fault in faults:
+        print(fault)  # line 3, entry 2: hash: the entry was changed …
+
+Without faults the broker accepted exactly these entries in this order from the session's beginning, and each
+was signed with the key that was pinned for its sender. Only a missing end leaves no trace: ``head`` and
+``length`` say where it should be. It needs ``parley-asp[nats]``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import nacl.exceptions
+import nacl.signing
+import rfc8785
+
+from ._json import JSON
+
+NO_HASH = "sha256:" + "0" * 64
+_MAX_LINE = 4 * (256 << 10)
+_BROKERS = ("hash", "receipt", "linkedBy", "onBehalfOf", "joined")
+_RECEIPT = ("acceptedAt", "broker", "signature", "state")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One error in a transcript. ``line`` counts from 1, and is 0 where there is none."""
+
+    line: int
+    sequence: int
+    rule: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}, entry {self.sequence}: {self.rule}: {self.why}"
+
+
+def verify_transcript(
+    data: bytes, broker: str, *, session: str = "", head: str = "", length: int = 0, allow_unsigned: bool = False
+) -> list[Fault]:
+    """The faults of an exported transcript, in the order of its lines.
+
+    Args:
+        broker: the broker's public key (``U…``).
+        session, head, length: what the caller knows of it from elsewhere; empty is not checked.
+        allow_unsigned: take unsigned entries of members that have a key, as a broker under ``--dev`` does.
+    """
+    v = Verifier(broker, session, allow_unsigned)
+    lines = data.split(b"\n")
+    for line in lines[:-1] if lines[-1] == b"" else lines:
+        v.add(line)
+    return v.end(head, length)
+
+
+def signed_by(key: str, message: bytes, signature: str) -> bool:
+    """Whether a public nkey (``U…``) signed a message: ``ed25519:`` and 128 hex digits."""
+    if not re.fullmatch(r"ed25519:[0-9a-f]{128}", signature):
+        return False
+    try:
+        raw = base64.b32decode(key + "=" * (-len(key) % 8))
+        nacl.signing.VerifyKey(raw[1:33]).verify(message, bytes.fromhex(signature[8:]))
+    except (nacl.exceptions.CryptoError, ValueError, TypeError):
+        return False
+    return True
+
+
+class _Unreadable(Exception):
+    def __init__(self, rule: str, why: str) -> None:
+        super().__init__(why)
+        self.rule = rule
+
+
+@dataclass
+class _Entry:
+    sent: JSON  # as its sender made it
+    id: str
+    session: str
+    sender: str
+    sequence: int
+    previous: str
+    hash: str
+    recomputed: str
+    joined: list[JSON]
+    receipt: JSON
+    canonical: bool
+
+
+class Verifier:
+    """Checks a transcript entry by entry."""
+
+    def __init__(self, broker: str, session: str = "", allow_unsigned: bool = False) -> None:
+        self._broker, self._session, self._allow_unsigned = broker, session, allow_unsigned
+        self._faults: list[Fault] = []
+        self._seen: dict[str, int] = {}
+        self._pins: dict[str, tuple[str, bool]] = {}  # key, and whether the entry that pinned it is not genuine
+        self._lines = 0
+        self._next, self._previous = 0, NO_HASH  # after the last genuine entry
+        self._doubtful = 0  # lines since then, which are not genuine and may or may not have a position
+        self._accepted = ""
+        self._lost = False  # an entry is missing or not genuine, so its pins are unknown
+
+    def add(self, line: bytes) -> None:
+        """Check the next entry, without its line feed."""
+        self._lines += 1
+        try:
+            e = _read(line)
+        except (_Unreadable, ValueError) as error:
+            rule = error.rule if isinstance(error, _Unreadable) else "json"
+            self._fault(self._next + self._doubtful, rule, str(error))
+            self._doubtful += 1
+            self._lost = True
+            return
+        if not e.canonical:
+            self._fault(e.sequence, "canonical", "the line is not the canonical form (RFC 8785) of its JSON")
+        genuine = self._genuine(e)
+        in_place = self._position(e, genuine)
+        self._times(e, in_place)
+        if e.id in self._seen:
+            self._fault(e.sequence, "duplicate", f"message {e.id} is already in entry {self._seen[e.id]}")
+        elif genuine:
+            self._seen[e.id] = e.sequence
+        self._sender(e, genuine, in_place)
+
+    def end(self, head: str = "", length: int = 0) -> list[Fault]:
+        """All faults, with those of the transcript as a whole."""
+        if self._lines == 0:
+            self._fault(self._next, "length", "there is no entry")
+        elif length and self._lines != length:
+            self._fault(self._next, "length", f"there are {self._lines} entries; {length} are expected")
+        elif head and self._previous != head and self._doubtful == 0:
+            self._fault(self._next, "head", f"the transcript ends with {self._previous}; {head} is expected")
+        return self._faults
+
+    def _fault(self, sequence: int, rule: str, why: str) -> None:
+        self._faults.append(Fault(self._lines, sequence, rule, why))
+
+    def _genuine(self, e: _Entry) -> bool:
+        """Whether the broker accepted exactly this entry in this session. Then its sequence number is true."""
+        unchanged, ours = e.recomputed == e.hash, e.receipt["broker"] == self._broker
+        said = rfc8785.dumps({"acceptedAt": e.receipt["acceptedAt"], "hash": e.hash, "state": e.receipt["state"]})
+        receipted = ours and signed_by(self._broker, said, e.receipt["signature"])
+        if not self._session and unchanged and receipted:
+            self._session = e.session
+        if other := self._other(e):
+            self._fault(e.sequence, "session", f"the entry is of session {e.session}; the transcript, of {self._session}")
+        if not unchanged:
+            self._fault(e.sequence, "hash", f"the entry was changed: its hash is {e.recomputed}, not {e.hash} as it says")
+        if not ours:
+            self._fault(e.sequence, "receipt", f"the receipt is not by the broker {self._broker}")
+        elif not receipted:
+            self._fault(e.sequence, "receipt", "the broker did not sign that it accepted this hash at this time into this state")
+        return unchanged and receipted and not other
+
+    def _other(self, e: _Entry) -> bool:
+        return bool(self._session) and e.session != self._session
+
+    def _position(self, e: _Entry, genuine: bool) -> bool:
+        """Follow genuine entries, whose sequence numbers are true, so one that is not means one fault."""
+        at, first, here = e.sequence, self._next, self._next + self._doubtful
+        if not genuine and at != here:
+            self._fault(at, "sequence", f"its sequenceNumber is {at}; entry {here} belongs here")
+        elif at > here:
+            self._fault(at, "sequence", f"entries {here} to {at - 1} are missing before it")
+            self._lost = True
+        elif genuine and at < first:
+            self._fault(at, "sequence", f"entry {at} is repeated or out of order; entry {here} belongs here")
+        elif at == first and (genuine or self._doubtful == 0) and e.previous != self._previous:
+            self._fault(at, "previous", f"it does not link to the previous entry, whose hash is {self._previous}")
+        if genuine and at >= first:
+            self._next, self._previous, self._doubtful = at + 1, e.hash, 0
+            return True
+        if not genuine:
+            self._doubtful += 1
+            self._lost = True
+        return False
+
+    def _times(self, e: _Entry, in_place: bool) -> None:
+        at = e.receipt["acceptedAt"]  # in the one form that sorts
+        if not _TIME.fullmatch(at) or not _real(at):
+            self._fault(e.sequence, "time", f"acceptedAt is {at!r}; want UTC with nine digits after the second")
+        elif at < self._accepted:
+            self._fault(e.sequence, "time", f"it was accepted at {at}, earlier than the previous entry")
+        elif in_place:
+            self._accepted = at
+
+    def _sender(self, e: _Entry, genuine: bool, in_place: bool) -> None:
+        """Verify the sender's signature with the key that was last pinned for it, in this entry or an earlier one."""
+        if not self._other(e):
+            for m in e.joined:  # one out of order does not replace a newer key
+                if not (m["agentId"] in self._pins and genuine and not in_place):
+                    self._pins[m["agentId"]] = (m.get("key") or "", not genuine)
+        signature = e.sent["integrity"].pop("signature", "")
+        said = rfc8785.dumps(e.sent)
+        if e.sender.startswith("broker://"):
+            if e.sender != f"broker://{self._broker}":
+                self._fault(e.sequence, "broker", f"{e.sender} is not the broker that kept this transcript")
+            elif not signed_by(self._broker, said, signature):
+                self._fault(e.sequence, "signature", "the broker did not sign its own entry")
+            return
+        if e.sender not in self._pins:
+            if not self._lost:
+                self._fault(e.sequence, "pinned", f"{e.sender} has not joined the session")
+            return
+        key, doubtful = self._pins[e.sender]
+        if not key or (not signature and self._allow_unsigned) or (doubtful and genuine):
+            return  # it joined without a key, under --dev; or its pin is already a fault
+        if not signed_by(key, said, signature):
+            self._fault(e.sequence, "signature", f"{e.sender} did not sign this with the key that it joined with, {key}")
+
+
+def _read(line: bytes) -> _Entry:
+    """Read one delivered envelope."""
+    if len(line) > _MAX_LINE:
+        raise _Unreadable("json", "the line is too large")
+    e = _object(json.loads(line.decode("utf-8"), object_pairs_hook=_members, parse_int=_integer, parse_constant=_constant), "the envelope")
+    integrity = _object(e.get("integrity"), "integrity")
+    receipt = integrity.get("receipt")
+    if not isinstance(receipt, dict) or sorted(receipt) != list(_RECEIPT) or not all(isinstance(v, str) for v in receipt.values()):
+        raise _Unreadable("receipt", "a receipt has acceptedAt, broker, signature and state, and nothing else")
+    linked_by = integrity.get("linkedBy")
+    if linked_by not in ("sender", "broker"):
+        raise _Unreadable("json", "integrity.linkedBy is sender or broker")
+    _object(_object(e.get("content"), "content").get("body"), "content.body")
+    sequence, joined = e.get("sequenceNumber"), integrity.get("joined", [])
+    if type(sequence) is not int or sequence < 0:
+        raise _Unreadable("json", "sequenceNumber is a whole number from 0")
+    if not isinstance(joined, list):
+        raise _Unreadable("json", "integrity.joined is a list")
+    sender = _text(_object(e.get("sender"), "sender").get("agentId"), "sender.agentId")
+    hashed = {**e, "integrity": {name: v for name, v in integrity.items() if name not in ("hash", "receipt")}}
+    own = {name: v for name, v in integrity.items() if name not in _BROKERS}
+    sent = {**e, "integrity": own}
+    if linked_by == "broker":
+        sent.pop("sequenceNumber")
+        own.pop("previousHash", None)
+    return _Entry(
+        sent, _text(e.get("messageId"), "messageId"), _text(e.get("sessionId"), "sessionId"), sender, sequence,
+        _text(integrity.get("previousHash"), "integrity.previousHash"), _text(integrity.get("hash"), "integrity.hash"),
+        "sha256:" + hashlib.sha256(rfc8785.dumps(hashed)).hexdigest(), joined, receipt, rfc8785.dumps(e) == line,
+    )  # fmt: skip
+
+
+def _members(pairs: list[tuple[str, Any]]) -> JSON:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _Unreadable("json", "an object has a member twice")
+    return members
+
+
+def _integer(digits: str) -> int | float:
+    """An integer beyond those that every reader has is the double that RFC 8785 writes."""
+    value = int(digits)
+    return value if abs(value) < 2**53 else float(value)
+
+
+def _constant(name: str) -> Any:
+    raise _Unreadable("json", f"{name} is no number of JSON")
+
+
+def _object(value: Any, what: str) -> JSON:
+    if not isinstance(value, dict):
+        raise _Unreadable("json", f"{what} is no object")
+    return value
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise _Unreadable("json", f"{what} is missing")
+    return value
+
+
+def _real(at: str) -> bool:
+    try:
+        datetime.fromisoformat(at[:19])
+    except ValueError:
+        return False
+    return True
