@@ -25,6 +25,7 @@ import (
 
 type serve struct {
 	server.Options
+	kit                  kit
 	creds, context, nkey string
 	logLevel             string
 	logJSON              bool
@@ -81,6 +82,9 @@ func (s *serve) run(cmd *cobra.Command) error {
 		return s.explainStart(err)
 	}
 	note(cmd, s.started(n))
+	if err := s.kit.serves(ctx, n, s.scheme(), cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
+		return err
+	}
 	<-ctx.Done()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
@@ -121,6 +125,9 @@ func (s *serve) complete(cmd *cobra.Command) error {
 		return usage(fmt.Errorf("--log-level: %w", err))
 	}
 	s.Log = log
+	if err := s.kit.complete(&s.Options); err != nil {
+		return usage(err)
+	}
 	if err := s.Witnesses.Check(); err != nil {
 		return usage(fmt.Errorf("--witness: %w", err))
 	}
@@ -188,6 +195,13 @@ func (s *serve) explainStart(err error) error {
 	return err
 }
 
+func (s *serve) scheme() string {
+	if s.TLS.Cert != "" {
+		return "https"
+	}
+	return "http"
+}
+
 // started describes the running broker.
 func (s *serve) started(n *server.Server) string {
 	where := "embedded server"
@@ -207,13 +221,9 @@ func (s *serve) started(n *server.Server) string {
 	if n.WebsocketURL != "" {
 		line("WebSocket", "%s", n.WebsocketURL)
 	}
-	scheme := "http"
-	if s.TLS.Cert != "" {
-		scheme = "https"
-	}
 	if n.HTTPAddr != "" {
-		line("HTTP", "%s://%s", scheme, n.HTTPAddr)
-		line("inbox", "%s://%s/inbox/  where humans decide", scheme, n.HTTPAddr)
+		line("HTTP", "%s://%s", s.scheme(), n.HTTPAddr)
+		line("inbox", "%s://%s/inbox/  where humans decide", s.scheme(), n.HTTPAddr)
 	}
 	if n.MACPAddr != "" {
 		line("MACP", "%s", n.MACPAddr)

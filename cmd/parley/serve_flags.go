@@ -84,6 +84,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.DurationVar(&s.Witnesses.Timeout, "witness-timeout", ledger.DefaultWitnessTimeout, "how long a witness may take to answer")
 		flags.Func("log-resume", "`FILE` with the newest checkpoint of the log that was published, to let a restored log grow again", reads(&s.LogResume, readText))
 	})
+	groupFlags(flags, "Test kits", s.kit.flags)
 	groupFlags(flags, "Log", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL`: debug, info, warn or error")
 		flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")

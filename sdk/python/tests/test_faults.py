@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rfc8785
 from test_agent import BUYER, SELLER, Cups, run, seller, transcript
 
 from parley_asp import Accept, Agent, Close, Counter, Deal, Decision, NoAnswer, ParleyError, Refusal
+from parley_asp._json import plain
 from parley_asp._transport import patiently
 from parley_asp.testing import Broker
+from parley_asp.verify import verify_transcript
 
 BUYS = textwrap.dedent("""
     import asyncio, os, signal, sys
@@ -169,6 +172,10 @@ def test_own_keys(keys: Any) -> None:
                     deal = await buyer.negotiate(SELLER, "cups", Cups(price=Decimal(60)), key=str(n))
                     assert deal.agreed and deal.agreed.terms.price == 80
                     assert len(await transcript(s, deal.id)) == 9
+                    page = await s.call("session.messages", {"sessionId": deal.id})
+                    record = b"\n".join(rfc8785.dumps(plain(e)) for e in page["messages"])
+                    assert verify_transcript(record, broker.key, length=9, head=deal.head) == []
+                    assert verify_transcript(record.replace(b'"price":60', b'"price":61'), broker.key) != []
 
     run(main())
 

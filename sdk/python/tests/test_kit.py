@@ -91,6 +91,26 @@ def test_calls_decide(broker: Broker) -> None:
     run(main())
 
 
+def test_deadlines_of_a_day(broker: Broker) -> None:
+    """An invitation that nobody answers ends after a day, and so does an offer: the clock is moved."""
+
+    async def main() -> None:
+        buyer = Agent(url=broker.url, token=BUYER, terms=Cups)
+        other: Agent[Cups] = Agent(url=broker.url, token=SELLER, terms=Cups)
+        async with buyer:
+            asked = asyncio.create_task(buyer.negotiate(SELLER, "unanswered", Cups(price=Decimal(60))))
+            while not (await other.call("session.list", {}))["sessions"]:
+                await other.call("turn.wait", {"seconds": 1})
+            await asyncio.to_thread(broker.advance, "25h")
+            deal = await asked
+            assert (deal.state, deal.outcome) == ("FAILED", "invitation_timeout")
+        with pytest.raises(ValueError, match="advance"):
+            broker.advance("-1h")
+        await other.close()
+
+    run(main())
+
+
 def test_without_asyncio(broker: Broker) -> None:
     sells: sync.Agent[Cups] = sync.Agent(url=broker.url, token=SELLER, terms=Cups)
     sells.on_invitation(lambda deal: Accept(deal.invitation))

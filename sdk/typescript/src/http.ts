@@ -2,7 +2,7 @@
 
 import { NoAnswer, refusalOf } from './errors.js';
 import { canonical } from './json.js';
-import type { Signer } from './sign.js';
+import { aheadOf, type Signer } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
 
 const paths: Record<string, [method: string, path: string]> = { // of verbs
@@ -60,7 +60,12 @@ export class HTTP implements Transport {
     const path = `/sessions/${session}/messages`;
     if (this.#signer) {
       const body = await this.#signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
-      return this.#send('POST', path, 0, { body, headers: { 'Content-Type': 'application/asp+json' } });
+      try {
+        return await this.#send('POST', path, 0, { body, headers: { 'Content-Type': 'application/asp+json' } });
+      } catch (error) {
+        this.#ahead = aheadOf(error) ?? this.#ahead;
+        throw error;
+      }
     }
     return this.#send('POST', path, 0, { body: canonical({ ...draft, messageId }), headers: head ? { 'If-Match': `"${head.hash}"` } : {} });
   }
@@ -83,8 +88,6 @@ export class HTTP implements Transport {
       clearTimeout(timer);
       for (const s of [this.#closed.signal, init.signal]) s?.removeEventListener('abort', abort);
     }
-    const date = Date.parse(answer.headers.get('date') ?? '');
-    if (!Number.isNaN(date)) this.#ahead = date - Date.now();
     const read = parsed(said);
     if (answer.ok) return read ?? {};
     if (typeof read !== 'object' || read === null || !('code' in read)) {

@@ -2,9 +2,9 @@
 
 import { nkeyAuthenticator, type ConnectionOptions, type NatsConnection } from '@nats-io/nats-core';
 
-import { NoAnswer, refusalOf, Refusal } from './errors.js';
+import { NoAnswer, refusalOf } from './errors.js';
 import { canonical } from './json.js';
-import { Signer, tokenOf } from './sign.js';
+import { aheadOf, Signer, tokenOf } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
 
 export interface NatsOptions {
@@ -87,8 +87,7 @@ class Nats implements Transport {
     try {
       return await this.#request(`submit.${session}`, envelope, answersIn);
     } catch (error) {
-      const now = error instanceof Refusal && error.code === 'stale_timestamp' ? (error.details as { now?: string } | undefined)?.now : undefined;
-      if (now) this.#ahead = Date.parse(now) - Date.now(); // by the broker's clock
+      this.#ahead = aheadOf(error) ?? this.#ahead;
       throw error;
     }
   }

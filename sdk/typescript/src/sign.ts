@@ -1,6 +1,6 @@
 /** Envelopes that an agent signs with its own key (PROTOCOL.md section 3), by WebCrypto. */
 
-import { ParleyError } from './errors.js';
+import { isRefused, ParleyError } from './errors.js';
 import { canonical, toHex } from './json.js';
 import type { Draft, Head } from './wire.js';
 
@@ -47,6 +47,12 @@ function decoded(text: string): Uint8Array {
     }
   }
   return Uint8Array.from(bytes);
+}
+
+/** How many milliseconds the broker's clock, which a stale_timestamp names, is ahead of this one. */
+export function aheadOf(error: unknown): number | undefined {
+  const now = isRefused(error, 'stale_timestamp') ? (error.details as { now?: string } | undefined)?.now : undefined;
+  return now === undefined ? undefined : Date.parse(now) - Date.now();
 }
 
 /** Signs as one principal. */

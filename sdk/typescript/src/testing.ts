@@ -25,6 +25,9 @@ async function freePort(): Promise<number> {
 /** A broker in a process of its own. Its ports and its data outlive a kill. */
 export class Broker {
   #process: ChildProcess | undefined;
+  #lines: AsyncIterator<string> | undefined;
+  /** Verifies receipts and transcripts. */
+  key = '';
 
   private constructor(readonly data: string, readonly url: string, readonly natsUrl: string, readonly dev: boolean) {}
 
@@ -44,17 +47,31 @@ export class Broker {
   /** Start it again, and return once it serves. */
   async up(): Promise<void> {
     const where = ['--data', this.data, '--listen', this.natsUrl.slice(7), '--http', this.url.slice(7)];
-    const child = spawn(Broker.program(), ['serve', ...(this.dev ? ['--dev'] : []), ...where], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const flags = ['serve', '--ready-json', ...(this.dev ? ['--dev', '--test-clock'] : []), ...where];
+    const child = spawn(Broker.program(), flags, { stdio: ['pipe', 'pipe', 'pipe'] });
     this.#process = child;
-    await new Promise<void>((resolve, reject) => {
-      const said: string[] = [];
+    let said = '';
+    child.stderr.on('data', (data) => (said += String(data)));
+    this.#lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    const failed = new Promise<never>((_, reject) => {
       child.on('error', reject);
-      child.on('exit', () => reject(new Error(`the broker does not start: ${said.join('\n')}`)));
-      createInterface(child.stderr!).on('line', (line) => {
-        said.push(line);
-        if (/^\s+sync /.test(line)) resolve();
-      });
+      child.on('exit', () => reject(new Error(`the broker does not start: ${said}`)));
     });
+    failed.catch(() => undefined); // it ends later, too
+    this.key = ((await Promise.race([this.#hear(), failed])) as { key: string }).key;
+  }
+
+  async #hear(): Promise<unknown> {
+    const { value } = await this.#lines!.next();
+    return JSON.parse(String(value ?? '{}'));
+  }
+
+  /** Move the broker's clock, such as by `24h`; returns its time. Deadlines that have passed have ended what they end. */
+  async advance(by: string): Promise<string> {
+    this.#process?.stdin?.write(`advance ${by}\n`);
+    const answer = (await this.#hear()) as { now?: string; error?: string };
+    if (answer.now === undefined) throw new RangeError(answer.error);
+    return answer.now;
   }
 
   /** End it without a word, as a power failure does. */

@@ -124,3 +124,15 @@ test('a counterparty follows its script', async () => {
   await other.expectsOffer({ price: 70 });
   assert.equal((await asked).agreed?.terms.price, 70);
 });
+
+test('an invitation that nobody answers ends after a day', async () => {
+  await using broker = await Broker.start();
+  await using other = agent({ url: broker.url, token: SELLER });
+  await using buys = buyer({ url: broker.url });
+  const asked = buys.negotiate(SELLER, 'unanswered', cups(60));
+  while (((await other.call('session.list', {})) as { sessions: unknown[] }).sessions.length === 0) await other.call('turn.wait', { seconds: 1 });
+  await broker.advance('25h');
+  const deal = await asked;
+  assert.deepEqual([deal.state, deal.outcome], ['FAILED', 'invitation_timeout']);
+  await assert.rejects(broker.advance('-1h'), RangeError);
+});

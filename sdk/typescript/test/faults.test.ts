@@ -14,8 +14,10 @@ import { connect } from '@nats-io/transport-node';
 import { accept, agent, complete, counter, isRefused, NoAnswer } from '../src/index.js';
 import { nats } from '../src/nats.js';
 import { HTTP } from '../src/http.js';
+import { canonical } from '../src/json.js';
 import { Signer } from '../src/sign.js';
 import { Broker } from '../src/testing.js';
+import { verifyTranscript } from '../src/verify.js';
 import { wakeupHandler } from '../src/wakeup.js';
 import { BUYER, buyer, Cups, cups, nine, SELLER, seller, transcript } from './agents.js';
 
@@ -85,6 +87,10 @@ test('own keys sign, over NATS and over HTTP, with a clock ten minutes off', asy
     const deal = await a.negotiate(SELLER, 'cups', cups(60), { key });
     assert.equal(deal.agreed?.terms.price, 80);
     assert.deepEqual(await transcript(sells, deal.id), nine);
+    const { messages } = (await sells.call('session.messages', { sessionId: deal.id })) as { messages: unknown[] };
+    const record = messages.map(canonical).join('\n');
+    assert.deepEqual(await verifyTranscript(record, broker.key, { length: 9, head: deal.head }), []);
+    assert.notDeepEqual(await verifyTranscript(record.replace('"price":60', '"price":61'), broker.key), []);
   }
   await using wrong = agent({ url: broker.url, token: `${b.token.slice(0, -4)}aaaa` });
   await assert.rejects(wrong.call('session.list', {}), (error) => isRefused(error, 'unauthorized') && !String(error).includes(b.token.slice(0, -4)));

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
 from ._json import JSON, dumps, loads
-from ._sign import Signer
-from .errors import NoAnswer, refusal
+from ._sign import Signer, ahead_of
+from .errors import NoAnswer, StaleTimestamp, refusal
 
 _PATHS = {  # of verbs: method and path; members of the request that the path does not name go along
     "session.list": ("GET", "/sessions"),
@@ -67,7 +66,11 @@ class HTTP:
             content = dumps({**act, "messageId": message_id})
             if head is not None:
                 headers["If-Match"] = f'"{head["hash"]}"'
-        answer: JSON = await self._send("POST", path, content=content, headers=headers)
+        try:
+            answer: JSON = await self._send("POST", path, content=content, headers=headers)
+        except StaleTimestamp as error:
+            self._ahead = ahead_of(error)
+            raise
         return answer
 
     async def _send(
@@ -78,8 +81,6 @@ class HTTP:
             answer = await self._client.request(method, path, content=content, params=params, headers=headers)
         except httpx.TransportError as error:
             raise NoAnswer(f"{method} {path}: {type(error).__name__}") from None
-        if date := answer.headers.get("date"):
-            self._ahead = parsedate_to_datetime(date).timestamp() - time.time()
         if answer.status_code < 300:
             return loads(answer.content) if answer.content else {}
         try:

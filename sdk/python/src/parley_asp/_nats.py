@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import datetime
 from typing import Any
 
 import nats
@@ -12,8 +11,8 @@ import nats.errors
 from nats.aio.client import Client
 
 from ._json import JSON, dumps, loads
-from ._sign import Signer, token_of
-from .errors import NoAnswer, refusal
+from ._sign import Signer, ahead_of, token_of
+from .errors import NoAnswer, StaleTimestamp, refusal
 
 _CONNECTS = 5.0
 _TIMEOUT = 20.0
@@ -67,17 +66,10 @@ class NATS:
         envelope = self._signer.envelope(session, act, head, message_id, time.time() + self._ahead)
         try:
             answer: JSON = await self._request(f"submit.{session}", envelope, _TIMEOUT)
-        except Exception as error:
-            if getattr(error, "code", "") == "stale_timestamp":
-                self._follow(getattr(error, "details", None))
+        except StaleTimestamp as error:
+            self._ahead = ahead_of(error)
             raise
         return answer
-
-    def _follow(self, details: Any) -> None:
-        """Go by the broker's clock, which a stale_timestamp has in its details."""
-        now = details.get("now") if isinstance(details, dict) else None
-        if now:
-            self._ahead = datetime.fromisoformat(str(now)[:19] + "+00:00").timestamp() - time.time()
 
     async def close(self) -> None:
         if self._client is not None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import datetime, timezone
 from typing import Any
 
 from ._json import JSON, plain
+from .errors import StaleTimestamp
 
 
 def token_of(uri: str) -> str:
@@ -21,6 +23,12 @@ def _spell(b: int) -> str:
     if re.fullmatch(r"[a-z0-9-]", c):
         return c
     return {".": "_", "/": "~"}.get(c, f"={b:02x}")
+
+
+def ahead_of(refused: StaleTimestamp) -> float:
+    """How many seconds the broker's clock, which the refusal names, is ahead of this one."""
+    now = refused.details.get("now") if isinstance(refused.details, dict) else None
+    return datetime.fromisoformat(str(now)[:19] + "+00:00").timestamp() - time.time() if now else 0.0
 
 
 class Signer:

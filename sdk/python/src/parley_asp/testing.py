@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ._json import JSON, loads
 from .acts import Accept, Act, Counter, Decision, Inform, Propose, Reject
 from .agent import Agent
 from .deal import Deal, Offer
@@ -38,6 +38,7 @@ class Broker:
         self._http, self._nats = _free(), _free()
         self.url, self.nats_url = f"http://127.0.0.1:{self._http}", f"nats://127.0.0.1:{self._nats}"
         self.process: subprocess.Popen[str] | None = None
+        self.key = ""  # verifies receipts and transcripts
         self.start()
 
     @staticmethod
@@ -51,23 +52,38 @@ class Broker:
     def start(self) -> None:
         """Start it, and return once it serves."""
         where = ["--data", str(self.data), "--listen", f"127.0.0.1:{self._nats}", "--http", f"127.0.0.1:{self._http}"]
-        command = [self.program(), "serve", *(["--dev"] if self._dev else []), *where]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        said = []
-        for line in self.process.stderr:
-            said.append(line)
-            if re.match(r"\s+sync ", line):
-                return
-        raise RuntimeError("the broker does not start: " + "".join(said))
+        command = [self.program(), "serve", "--ready-json", *(["--dev", "--test-clock"] if self._dev else []), *where]
+        log = self.data.parent / f"{self.data.name}.log"
+        with log.open("w") as said:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True)
+        try:
+            self.key = str(self._hear()["key"])
+        except ValueError:
+            raise RuntimeError("the broker does not start: " + log.read_text()) from None
+
+    def _hear(self) -> JSON:
+        assert self.process is not None and self.process.stdout is not None
+        answer: JSON = loads(self.process.stdout.readline())
+        return answer
+
+    def advance(self, by: str) -> str:
+        """Move the broker's clock, such as by ``24h``; returns its time. Deadlines that have passed have ended what they end."""
+        assert self.process is not None and self.process.stdin is not None
+        self.process.stdin.write(f"advance {by}\n")
+        self.process.stdin.flush()
+        answer = self._hear()
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        return str(answer["now"])
 
     def kill(self) -> None:
         """End it without a word, as a power failure does."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
-            assert self.process.stderr is not None
-            self.process.stderr.close()
+            for pipe in (self.process.stdin, self.process.stdout):
+                assert pipe is not None
+                pipe.close()
             self.process = None
 
     def restart(self) -> None:
@@ -160,7 +176,7 @@ class Human:
 def parley_broker() -> Iterator[Broker]:
     """A broker of the test's own, without logins: an agent's URI is its token."""
     with tempfile.TemporaryDirectory(prefix="parley-") as data:
-        b = Broker(Path(data))
+        b = Broker(Path(data) / "data")
         try:
             yield b
         finally:
