@@ -182,14 +182,12 @@ class Agent(Generic[T]):
         """
         if self._loop is None:
             raise ParleyError("use it inside `async with agent:`")
-        session = uuid7_of(self._transport.identity, with_, subject, mode, key)
-        offer = Propose(first, subject=subject) if first is not None else None
+        session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
-        work.first = offer
         final: asyncio.Future[Deal[T]] = asyncio.get_running_loop().create_future()
         work.finals.append(final)
         try:
-            await self._invite(session, with_, subject, mode, policy)
+            await self.open(with_, subject, first, mode=mode, key=key, policy=policy)
             self._wake(session)
             return await asyncio.wait_for(asyncio.shield(final), timeout)
         except (TimeoutError, asyncio.TimeoutError):
@@ -197,6 +195,26 @@ class Agent(Generic[T]):
         finally:
             if final in work.finals:
                 work.finals.remove(final)
+
+    async def open(
+        self,
+        with_: str,
+        subject: str,
+        first: T | Mapping[str, Any] | None = None,
+        *,
+        mode: str = "asp/1",
+        key: str = "",
+        policy: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Invite an agent, and return the session; ``reduce`` makes the first offer. Again it is the same session."""
+        session = self._session(with_, subject, mode, key)
+        work = self._work.setdefault(session, _Work())
+        work.first = Propose(first, subject=subject) if first is not None else None
+        await self._invite(session, with_, subject, mode, policy)
+        return session
+
+    def _session(self, with_: str, subject: str, mode: str, key: str) -> str:
+        return uuid7_of(self._transport.identity, with_, subject, mode, key)
 
     async def tender(
         self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | None = None, **options: Any
@@ -225,7 +243,10 @@ class Agent(Generic[T]):
             ChainConflict: the session went on since; decide again on a new deal.
             Refusal: any other refusal.
         """
-        await self._say(deal, act_of(decision, deal))
+        act = act_of(decision, deal)
+        if isinstance(decision, Escalate) and act["body"].get("referenceId"):
+            self._asked_before(deal, act["body"]["referenceId"])
+        await self._say(deal, act)
         return await self.deal(deal.id)
 
     async def reduce(self, session: str) -> Deal[T]:

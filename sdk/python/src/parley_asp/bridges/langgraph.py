@@ -1,0 +1,57 @@
+"""LangGraph: a node that negotiates, parked while the session waits for others, resumed by the session's id.
+
+::
+
+    graph.add_node("negotiate", negotiation(agent, lambda state: agent.open(state["seller"], "cups", {"price": 60})))
+    await graph.ainvoke(state, config=thread)          # runs until the other side, or a human, has to act
+    await resume(graph, config=thread)                 # when something happened: a wake-up call, or a poll
+
+The agent's handlers decide, with a model if they like. LangGraph runs a node again from its start when it is
+resumed: that is safe, since handlers are reducers, and what was said on one head is said once. An ESCALATE is
+decided by a human in parley's inbox; the graph only waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langgraph.types import Command, interrupt
+
+from ..agent import Agent
+from ..deal import Deal
+
+Opens = Callable[[Any], Awaitable[str]]
+
+
+def negotiation(agent: Agent[Any], opens: Opens, result: str = "deal") -> Callable[[Any], Awaitable[dict[str, Any]]]:
+    """A node that negotiates until the session is over.
+
+    Args:
+        opens: makes the session of a state, as ``agent.open`` does; again it must be the same.
+        result: the key of the state that gets what came of it: ``sessionId``, ``outcome``, ``agreed`` (terms or None).
+    """
+
+    async def node(state: Any) -> dict[str, Any]:
+        session = await opens(state)
+        deal = await agent.reduce(session)
+        while not deal.over:
+            interrupt({"sessionId": session, "state": deal.state, "waiting": (deal.view.get("waiting") or {}).get("for", [])})
+            deal = await agent.reduce(session)  # what resumed it may be older than what there is
+        return {result: {"sessionId": session, "outcome": deal.outcome, "agreed": dict(deal.agreed.raw) if deal.agreed else None}}
+
+    return node
+
+
+async def resume(graph: Any, config: Any) -> Any:
+    """Go on with a parked graph: its node looks at the session, and parks again if it still waits for others."""
+    return await graph.ainvoke(Command(resume=True), config=config)
+
+
+def parked(result: Any) -> dict[str, Any] | None:
+    """What a graph that was invoked is parked on: ``sessionId``, ``state``, ``waiting``; None if it has ended."""
+    interrupts = result.get("__interrupt__") if isinstance(result, dict) else None
+    return dict(interrupts[0].value) if interrupts else None
+
+
+__all__ = ["Deal", "negotiation", "parked", "resume"]
