@@ -9,12 +9,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from test_agent import BUYER, run, seller, transcript
 
 from parley_asp.testing import Broker, Human
 
-pytest.importorskip("langgraph")
 PROGRAM = Path(__file__).parent.parent / "examples/langgraph_buyer.py"
 
 

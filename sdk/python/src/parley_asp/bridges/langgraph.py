@@ -14,17 +14,22 @@ decided by a human in parley's inbox; the graph only waits.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from langgraph.types import Command, interrupt
 
 from ..agent import Agent
-from ..deal import Deal
 
 Opens = Callable[[Any], Awaitable[str]]
 
 
-def negotiation(agent: Agent[Any], opens: Opens, result: str = "deal") -> Callable[[Any], Awaitable[dict[str, Any]]]:
+class Node(Protocol):
+    """A node of a graph."""
+
+    def __call__(self, state: Any) -> Awaitable[dict[str, Any]]: ...
+
+
+def negotiation(agent: Agent[Any], opens: Opens, result: str = "deal") -> Node:
     """A node that negotiates until the session is over.
 
     Args:
@@ -54,4 +59,4 @@ def parked(result: Any) -> dict[str, Any] | None:
     return dict(interrupts[0].value) if interrupts else None
 
 
-__all__ = ["Deal", "negotiation", "parked", "resume"]
+__all__ = ["Node", "negotiation", "parked", "resume"]
