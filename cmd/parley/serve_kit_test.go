@@ -52,7 +52,7 @@ func TestServeForKits(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		reply, err := http.DefaultClient.Do(r)
 		testkit.Must(t, err)
-		defer reply.Body.Close() //nolint:errcheck // it was read
+		defer reply.Body.Close()
 		testkit.Must(t, json.UnmarshalRead(reply.Body, into))
 	}
 	var opened api.Acceptance
