@@ -185,6 +185,7 @@ type Broker struct {
 	NATS    string            `json:"nats"` // version of the NATS server
 	Dev     bool              `json:"dev,omitzero"`
 	Log     LogKey            `json:"log"`
+	Now     string            `json:"now"` // the broker's time
 }
 
 // A LogKey is what names the installation's public log, and what verifies it.
@@ -193,8 +194,12 @@ type LogKey struct {
 	Key    string `json:"key,omitzero"` // NAME+HASH+KEY, as signed-note has it
 }
 
-// Version is parley's own.
-const Version = "0.1.0"
+// Version is parley's own. Contract counts the changes of the verbs, over NATS and HTTP, after which a client
+// that knew them before fails.
+const (
+	Version  = "0.1.0"
+	Contract = 1
+)
 
 // A Caller is who calls a verb: a principal, or an operator, who sees everything.
 type Caller struct {

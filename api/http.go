@@ -19,6 +19,7 @@ type Endpoint string
 
 // What HTTP has beside the verbs.
 const (
+	AboutEndpoint         Endpoint = "GET "
 	ProveEndpoint         Endpoint = "POST /token"
 	OpenEndpoint          Endpoint = "POST /sessions"
 	CloseEndpoint         Endpoint = "DELETE /sessions/{sessionId}"

@@ -76,5 +76,5 @@ func (b *Broker) agentRemove(ctx context.Context, c api.Caller, q api.AgentRef) 
 }
 
 func (b *Broker) brokerInfo(context.Context, api.Caller, struct{}) (api.Broker, error) {
-	return api.Broker{Key: b.Command.Key(), Version: api.Version, NATS: b.Options.Conn.ConnectedServerVersion(), Dev: b.Options.Dev, Log: api.LogKey{Origin: b.Parts.Ledger.Origin(), Key: b.Parts.Ledger.VerifierKey()}}, nil
+	return api.Broker{Key: b.Command.Key(), Version: api.Version, NATS: b.Options.Conn.ConnectedServerVersion(), Dev: b.Options.Dev, Log: api.LogKey{Origin: b.Parts.Ledger.Origin(), Key: b.Parts.Ledger.VerifierKey()}, Now: api.Timestamp(b.Options.Now())}, nil
 }

@@ -65,7 +65,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Operates: s.operates, Key: s.Broker.Command.Key(), Dev: s.Broker.Options.Dev, OpenRulings: o.OpenRulings, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
-	requests := httpgateway.New(httpgateway.Options{Service: s.Broker.Service, Origins: o.HTTPOrigins})
+	requests := httpgateway.New(httpgateway.Options{Service: s.Broker.Service, Key: s.Broker.Command.Key(), Origins: o.HTTPOrigins})
 	mux.Handle("/openapi.json", requests)
 	mux.Handle(indexgateway.Base, local(indexgateway.New(s.Broker.Service)))
 	oap := local(oapgateway.New(oapgateway.Options{Service: s.Broker.Service, AgentOf: s.Broker.Parts.Registry.AgentOf, Party: s.Broker.Parts.Registry.HostedBesideOwn, Key: s.Broker.Command.Key()}))

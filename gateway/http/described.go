@@ -57,6 +57,10 @@ func own() map[string]object {
 			"type": object{"type": "string", "format": "uri"}, "title": textual, "status": number, "detail": textual, "code": object{"type": "string", "enum": codes()},
 			"category": textual, "retryable": object{"type": "boolean"}, "details": refTo("Details"),
 		}),
+		"About": having([]string{"name", "version", "protocols", "contract", "format", "broker", "now"}, object{
+			"name": textual, "version": textual, "protocols": object{"type": "array", "items": textual}, "contract": number, "format": number,
+			"broker": textual, "now": moment, "dev": object{"type": "boolean"},
+		}),
 		"Opening": closed([]string{"with", "purpose"}, object{
 			"with": object{"type": "array", "items": textual, "minItems": 1}, "purpose": textual, "subject": textual, "mode": textual,
 			"terms": refTo("OpenObject"), "validUntil": moment,

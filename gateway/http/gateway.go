@@ -21,18 +21,21 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/gateway"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
 // Options say what is served.
 type Options struct {
 	Service *gateway.Service
+	Key     performatives.Key // the broker's
 	Origins []string // of other sites whose pages may call
 }
 
 // A Gateway serves requests below api.HTTPBase, and the OpenAPI description at /openapi.json.
 type Gateway struct {
 	service *gateway.Service
+	key     performatives.Key
 	origins []string
 	mux     *http.ServeMux
 	ending  chan struct{} // closed to end streams
@@ -42,7 +45,7 @@ type Gateway struct {
 
 // New makes a gateway.
 func New(o Options) *Gateway {
-	g := &Gateway{service: o.Service, origins: o.Origins, mux: http.NewServeMux(), ending: make(chan struct{})}
+	g := &Gateway{service: o.Service, key: o.Key, origins: o.Origins, mux: http.NewServeMux(), ending: make(chan struct{})}
 	for _, r := range routes() {
 		g.mux.HandleFunc(r.at.Method()+" "+r.at.Path(), func(w http.ResponseWriter, req *http.Request) {
 			g.serve(w, req, r)

@@ -176,7 +176,7 @@ func TestHTTPRefusals(t *testing.T) {
 		send("GET", of+"/messages"+bad, "").Refused(http.StatusBadRequest, session.MalformedEnvelope)
 	}
 	send("GET", "/v1/asp/sessions?state=NEVER", "").Refused(http.StatusBadRequest, session.MalformedEnvelope)
-	for _, path := range []string{"/nothing", "", "/", "//sessions", "/sessions/../sessions", "/sessions/", "/agents/" + string(seller) + "/card", "/sessions%2F"} {
+	for _, path := range []string{"/nothing", "/", "//sessions", "/sessions/../sessions", "/sessions/", "/agents/" + string(seller) + "/card", "/sessions%2F"} {
 		send("GET", "/v1/asp"+path, "").Refused(http.StatusNotFound, session.MalformedEnvelope)
 	}
 	for missing, body := range map[string]string{"/with": `{"purpose":"x"}`, "/purpose": `{"with":["agent://widgets.co/seller"]}`} {

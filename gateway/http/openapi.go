@@ -156,6 +156,8 @@ func (r *route) responses() object {
 		schema = refTo("Acceptance")
 	case r.body == proofBody:
 		schema = refTo("Token")
+	case r.at == api.AboutEndpoint:
+		schema = refTo("About")
 	case slices.Contains(r.at.Members(), "messageId"):
 		schema = refTo("Entry")
 	case r.verb.Reply != nil:

@@ -39,6 +39,7 @@ const (
 // routes are the endpoints of verbs, and what HTTP has beside them.
 func routes() []route {
 	all := []route{
+		{at: api.AboutEndpoint, doc: "what the broker is and speaks, for a client that decides whether it speaks that too", serve: (*call).about, public: true},
 		{at: api.ProveEndpoint, doc: "get a token for an hour by a proof of the principal's key", body: proofBody, serve: (*call).prove, public: true, success: http.StatusCreated},
 		{at: api.OpenEndpoint, doc: "open a session", body: openBody, serve: (*call).open, success: http.StatusCreated},
 		{at: api.CloseEndpoint, doc: "CLOSE a session", body: closeBody, serve: (*call).close},

@@ -55,7 +55,7 @@ func TestEndpoints(t *testing.T) {
 				method, rest, _ = strings.Cut(path.Dir(before)+"/"+span[1], " ")
 			}
 			at, query, _ := strings.Cut(rest, "?")
-			before = method + " " + nameless(at)
+			before = method + " " + nameless(strings.TrimPrefix(at, api.HTTPBase))
 			told[before] = true
 			for parameter := range strings.SplitSeq(strings.TrimSuffix(query, "…"), "&") {
 				if name, _, _ := strings.Cut(parameter, "="); name != "" && !slices.Contains(takes[before], name) {
