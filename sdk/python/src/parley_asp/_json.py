@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+import rfc8785
+
 from .errors import TermsError
 
 JSON = dict[str, Any]
@@ -18,8 +20,15 @@ def loads(data: bytes | str) -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """Write JSON without spaces, with members in order, so that the same value is the same bytes."""
-    return json.dumps(plain(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+    """Write the RFC 8785 form of a value, so that the same value is the same bytes everywhere.
+
+    Raises:
+        TermsError: a number cannot be said exactly.
+    """
+    try:
+        return rfc8785.dumps(plain(value))
+    except rfc8785.CanonicalizationError as error:
+        raise TermsError(f"{error}: send it as text") from None
 
 
 def plain(value: Any) -> Any:

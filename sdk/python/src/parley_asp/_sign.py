@@ -7,7 +7,7 @@ import time
 from datetime import datetime, timezone
 from typing import Any
 
-from ._json import JSON, plain
+from ._json import JSON, dumps, plain
 from .errors import StaleTimestamp
 
 
@@ -37,12 +37,10 @@ class Signer:
     def __init__(self, agent: str, seed: str) -> None:
         try:
             import nkeys
-            import rfc8785
         except ImportError as error:  # pragma: no cover
             raise ImportError("an own key needs pip install 'parley-asp[nats]'") from error
         self.agent = agent
         self._key: Any = nkeys.from_seed(bytearray(seed.encode()))
-        self._canonical = rfc8785.dumps
 
     def __repr__(self) -> str:
         return f"Signer({self.agent!r})"
@@ -65,6 +63,6 @@ class Signer:
         if head is not None:
             envelope["sequenceNumber"] = int(head["n"]) + 1
             envelope["integrity"]["previousHash"] = head["hash"]
-        signature: bytes = self._key.sign(self._canonical(envelope))
+        signature: bytes = self._key.sign(dumps(envelope))
         envelope["integrity"]["signature"] = "ed25519:" + signature.hex()
-        return self._canonical(envelope)
+        return dumps(envelope)

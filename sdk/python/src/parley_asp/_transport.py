@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
-from ._json import JSON
+from ._json import JSON, dumps
 from .errors import NoAnswer, RateLimited, Refusal, Unavailable
 
 R = TypeVar("R")
@@ -33,9 +33,9 @@ class Transport(Protocol):
     async def close(self) -> None: ...
 
 
-def uuid7_of(*parts: str) -> str:
-    """A UUIDv7 that the same parts always make, so that what is said again is the same act."""
-    raw = bytearray(hashlib.sha256("\n".join(parts).encode()).digest()[:16])
+def uuid7_of(*parts: Any) -> str:
+    """A UUIDv7 that the same parts always make, in every SDK, so that what is said again is the same act."""
+    raw = bytearray(hashlib.sha256(dumps(list(parts))).digest()[:16])
     raw[6], raw[8] = raw[6] & 0x0F | 0x70, raw[8] & 0x3F | 0x80
     return str(uuid.UUID(bytes=bytes(raw)))
 

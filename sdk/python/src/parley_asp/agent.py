@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar, get_args
 from pydantic import BaseModel
 
 from ._http import HTTP
-from ._json import JSON, dumps
+from ._json import JSON
 from ._moves import act_of
 from ._sign import Signer
 from ._transport import Transport, patiently, uuid7_of
@@ -31,6 +31,8 @@ T = TypeVar("T", bound=BaseModel)
 Handler = Callable[[Deal[T]], "Decision | Awaitable[Decision]"]
 OnRefused = Callable[[Deal[T], Act, Refusal], Any]
 OnError = Callable[["Deal[T] | None", BaseException], Any]
+
+NO_HASH = "sha256:" + "0" * 64  # the head of a session that has no entry
 
 log = logging.getLogger("parley_asp")
 
@@ -408,15 +410,16 @@ class Agent(Generic[T]):
             raise NotAllowed(f"your people were asked about {offer} before: {found.decision or 'they have not decided yet'}")
 
     async def _say(self, deal: Deal[T], act: JSON) -> None:
-        message_id = uuid7_of(deal.id, deal.head, act["performative"], dumps(act["body"]).decode())
+        message_id = uuid7_of(deal.id, deal.head, act["performative"], act["body"])
 
-        async def once() -> JSON:
-            return await self._transport.say(deal.id, act, deal.view["head"], message_id)
+        await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id))
 
+    async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> None:
+        """Say something patiently, and once more by the broker's clock if this one is off."""
         try:
-            await patiently(once)
+            await patiently(say)
         except StaleTimestamp:
-            await patiently(once)  # by the broker's clock, which the refusal came with
+            await patiently(say)
 
     async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> None:
         terms: JSON = {"purpose": subject, "participants": [with_]}
@@ -426,10 +429,9 @@ class Agent(Generic[T]):
             terms["policy"] = dict(policy)
         body = {"proposalId": "invitation", "type": "session-invitation", "subject": subject, "terms": terms}
         act = {"performative": "PROPOSE", "body": body}
+        message_id = uuid7_of(session, NO_HASH, "PROPOSE", body)
         try:
-            await patiently(lambda: self._transport.say(session, act, None, uuid7_of(session, "invitation")), None)
-        except StaleTimestamp:
-            await patiently(lambda: self._transport.say(session, act, None, uuid7_of(session, "invitation")), None)
+            await self._freshly(lambda: self._transport.say(session, act, None, message_id))
         except (Duplicate, ChainConflict):
             pass  # it is there already, from before a crash or by another worker
         except Refusal as refused:

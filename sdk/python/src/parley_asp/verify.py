@@ -34,6 +34,29 @@ _RECEIPT = ("acceptedAt", "broker", "signature", "state")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z")
 
 
+class SealedError(ValueError):
+    """What is said to be sealed is not what the digest is of."""
+
+
+def open_sealed(body: JSON, parts: JSON) -> JSON:
+    """The body of an act with its sealed members in the clear; ``parts`` is ``{member: {salt, value}}``.
+
+    Raises:
+        SealedError: a part is of another member, or not what was sealed.
+    """
+    inside = "data" in body and isinstance(body["data"], dict) and "sealed" in body["data"]  # of a ruling
+    opened = dict(body["data"] if inside else body)
+    digests = dict(opened.pop("sealed", {}))
+    for member, part in parts.items():
+        said = rfc8785.dumps([part["salt"], member, part["value"]])
+        if digests.pop(member, "") != "sha256:" + hashlib.sha256(said).hexdigest():
+            raise SealedError(f"the part {member} is not what was sealed")
+        opened[member] = part["value"]
+    if digests:
+        opened["sealed"] = digests
+    return {**body, "data": opened} if inside else opened
+
+
 @dataclass(frozen=True)
 class Fault:
     """One error in a transcript. ``line`` counts from 1, and is 0 where there is none."""
