@@ -8,7 +8,7 @@ import { propose, type Act, type Decision, type Terms } from './acts.js';
 import { Deal, type Delegation, type TermsSchema } from './deal.js';
 import { isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal } from './errors.js';
 import { HTTP } from './http.js';
-import { canonical, uuid7Of } from './json.js';
+import { uuid7Of } from './json.js';
 import { draftOf } from './moves.js';
 import { Signer } from './sign.js';
 import type { Draft, Entry, Snapshot, Transport } from './wire.js';
@@ -19,6 +19,7 @@ const mostAtOnce = 64; // sessions that handlers work on
 const quick = 30_000; // milliseconds after which a call that nobody repeats gives up
 const firstPause = 200;
 const longestPause = 10_000;
+const noHash = `sha256:${'0'.repeat(64)}`; // the head of a session that has no entry
 
 export type Handler<T> = (deal: Deal<T>) => Decision | Promise<Decision>;
 
@@ -341,14 +342,14 @@ export class Agent<T> {
   }
 
   async #say(deal: Deal<T>, draft: Draft): Promise<void> {
-    const id = await uuid7Of(deal.id, deal.head, draft.performative, canonical(draft.body));
+    const id = await uuid7Of(deal.id, deal.head, draft.performative, draft.body);
     await this.#freshly(() => this.#transport.say(deal.id, draft, deal.view.head, id));
   }
 
   async #invite(session: string, peer: string, subject: string, o: NegotiateOptions): Promise<void> {
     const terms = { purpose: subject, participants: [peer], mode: o.mode, policy: o.policy };
     const draft = { performative: 'PROPOSE', body: { proposalId: 'invitation', type: 'session-invitation', subject, terms } };
-    const id = await uuid7Of(session, 'invitation');
+    const id = await uuid7Of(session, noHash, draft.performative, draft.body);
     try {
       await this.#freshly(() => this.#transport.say(session, draft, undefined, id));
     } catch (error) {

@@ -12,15 +12,12 @@ export function canonical(value: unknown): string {
     return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`;
   }
   if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError(`${value} is no number of JSON`);
-  if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    throw new TypeError(`a JSON number cannot say ${value} exactly: send it as text`);
-  }
   return JSON.stringify(value);
 }
 
-/** A UUIDv7 that the same parts always make, so that what is said again is the same act. */
-export async function uuid7Of(...parts: string[]): Promise<string> {
-  const raw = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(parts.join('\n')))).slice(0, 16);
+/** A UUIDv7 that the same parts always make, in every SDK, so that what is said again is the same act. */
+export async function uuid7Of(...parts: unknown[]): Promise<string> {
+  const raw = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(canonical(parts)))).slice(0, 16);
   raw[6] = (raw[6]! & 0x0f) | 0x70;
   raw[8] = (raw[8]! & 0x3f) | 0x80;
   const hex = toHex(raw);

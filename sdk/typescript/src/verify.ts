@@ -200,6 +200,24 @@ export class Verifier {
   }
 }
 
+/** What opens sealed members of an act: `{member: {salt, value}}`. */
+export type SealedParts = Record<string, { salt: string; value: unknown }>;
+
+/** The body of an act with its sealed members in the clear; throws if a part is not what was sealed. */
+export async function openSealed(body: Record<string, unknown>, parts: SealedParts): Promise<Record<string, unknown>> {
+  const data = body['data'];
+  const ruling = typeof data === 'object' && data !== null && 'sealed' in data;
+  const { sealed, ...opened } = (ruling ? data : body) as Members;
+  const digests = { ...(sealed as Record<string, string> | undefined) };
+  for (const [member, { salt, value }] of Object.entries(parts)) {
+    if (digests[member] !== (await sha256(canonical([salt, member, value])))) throw new RangeError(`the part ${member} is not what was sealed`);
+    delete digests[member];
+    opened[member] = value;
+  }
+  if (Object.keys(digests).length > 0) opened['sealed'] = digests;
+  return ruling ? { ...body, data: opened } : opened;
+}
+
 class Unreadable extends Error {
   constructor(readonly rule: Rule, why: string) {
     super(why);
