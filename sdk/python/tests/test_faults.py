@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections import Counter as Count
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +180,38 @@ def test_own_keys(keys: Any) -> None:
                     assert verify_transcript(record.replace(b'"price":60', b'"price":61'), broker.key) != []
 
     run(main())
+
+
+def test_another_contract() -> None:
+    """A broker that speaks another contract is refused before anything is said to it."""
+    asked: list[str] = []
+
+    class Newer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            body = b'{"name":"parley","version":"9.0.0","contract":2}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None: ...
+
+    server = HTTPServer(("127.0.0.1", 0), Newer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    async def main() -> None:
+        agent: Agent[Any] = Agent(url=f"http://127.0.0.1:{server.server_port}", token=BUYER)
+        with pytest.raises(Refusal, match="contract 2"):
+            await agent.call("session.list", {})
+        await agent.close()
+
+    try:
+        run(main())
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert asked == ["/v1/asp"]
 
 
 def test_wrong_credentials_and_no_server(keys: Any) -> None:

@@ -1,6 +1,6 @@
 /** The broker over HTTP: hosted with a token, or with one's own key beside it. */
 
-import { NoAnswer, refusalOf } from './errors.js';
+import { isRefused, NoAnswer, Refusal, refusalOf } from './errors.js';
 import { canonical } from './json.js';
 import { aheadOf, type Signer } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
@@ -21,6 +21,7 @@ const paths: Record<string, [method: string, path: string]> = { // of verbs
 };
 const renamed: Record<string, Record<string, string>> = { 'session.messages': { since: 'since_sequence' }, 'agent.search': { minTrust: 'min_trust' } };
 
+const contract = 1; // of the broker's api, as GET /v1/asp says it
 const answersIn = 20_000; // milliseconds, beyond what a verb waits by itself
 
 export class HTTP implements Transport {
@@ -29,6 +30,7 @@ export class HTTP implements Transport {
   readonly #token: string;
   readonly #signer: Signer | undefined;
   readonly #closed = new AbortController();
+  #contract: number | undefined; // that the broker speaks, once it was asked
   #ahead = 0; // milliseconds of the broker's clock before this one
 
   constructor(url: string, token: string, signer?: Signer, agent?: string) {
@@ -38,7 +40,22 @@ export class HTTP implements Transport {
     this.identity = agent ?? (token.startsWith('agent://') ? token : token.replace(/_[^_]*$/, ''));
   }
 
+  /** Refuses a broker that speaks another contract. One that does not say is of before contracts had numbers. */
+  async #checked(): Promise<void> {
+    if (this.#contract) return;
+    let about: { contract?: number; version?: string } = {};
+    try {
+      about = (await this.#send('GET', '', 0, {})) as typeof about;
+    } catch (error) {
+      if (!isRefused(error, 'malformed')) throw error;
+    }
+    const said = about.contract ?? contract;
+    if (said !== contract) throw new Refusal('version_unsupported', `this SDK speaks contract ${contract}, and the broker ${about.version} contract ${said}`);
+    this.#contract = said;
+  }
+
   async call(verb: string, request: Record<string, unknown>, signal?: AbortSignal): Promise<unknown> {
+    await this.#checked();
     const known = paths[verb];
     if (!known) throw new TypeError(`no verb ${verb} over HTTP`);
     const [method] = known;
@@ -57,6 +74,7 @@ export class HTTP implements Transport {
   }
 
   async say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown> {
+    await this.#checked();
     const path = `/sessions/${session}/messages`;
     if (this.#signer) {
       const body = await this.#signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));

@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createHmac } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -98,6 +100,20 @@ test('own keys sign, over NATS and over HTTP, with a clock ten minutes off', asy
   await assert.rejects(forged.negotiate(SELLER, 'forged', undefined, { timeout: 10_000 }), (error) => isRefused(error, 'signature_invalid'));
   await assert.rejects(new HTTP('http://127.0.0.1:1', 't').call('session.list', {}), NoAnswer);
   await assert.rejects(nats({ connect, servers: 'nats://127.0.0.1:1', ...b }).call('session.list', {}), NoAnswer);
+});
+
+test('a broker of another contract is refused before anything is said to it', async () => {
+  const asked: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url);
+    response.end('{"name": "parley", "version": "9.0.0", "contract": 2}');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await using a = agent({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: BUYER });
+  await assert.rejects(a.call('session.list', {}), (error) => isRefused(error, 'version_unsupported'));
+  assert.deepEqual(asked, ['/v1/asp']);
+  server.closeAllConnections();
+  server.close();
 });
 
 test('calls wake an agent up, and forged ones are refused', async () => {

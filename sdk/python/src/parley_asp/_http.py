@@ -10,7 +10,9 @@ import httpx
 
 from ._json import JSON, dumps, loads
 from ._sign import Signer, ahead_of
-from .errors import NoAnswer, StaleTimestamp, refusal
+from .errors import NoAnswer, Refusal, StaleTimestamp, VersionUnsupported, refusal
+
+CONTRACT = 1  # of the broker's api, as GET /v1/asp says it
 
 _PATHS = {  # of verbs: method and path; members of the request that the path does not name go along
     "session.list": ("GET", "/sessions"),
@@ -35,6 +37,7 @@ class HTTP:
     def __init__(self, url: str, token: str, signer: Signer | None = None, agent: str | None = None) -> None:
         self.identity = agent or (token if token.startswith("agent://") else token.rpartition("_")[0]) or token
         self._signer = signer
+        self._contract = 0  # that the broker speaks, once it was asked
         self._ahead = 0.0  # seconds of the broker's clock before this one
         self._client = httpx.AsyncClient(
             base_url=url.rstrip("/") + "/v1/asp",
@@ -43,7 +46,22 @@ class HTTP:
             limits=httpx.Limits(max_connections=200, max_keepalive_connections=20),
         )
 
+    async def _checked(self) -> None:
+        """Refuse a broker that speaks another contract. One that does not say is of before contracts had numbers."""
+        if self._contract:
+            return
+        try:
+            about = await self._send("GET", str(self._client.base_url).rstrip("/"))
+        except Refusal as refused:
+            if refused.code != "malformed":
+                raise
+            about = {}
+        if (said := about.get("contract", CONTRACT)) != CONTRACT:
+            raise VersionUnsupported(f"this SDK speaks contract {CONTRACT}, and the broker {about.get('version')} contract {said}")
+        self._contract = CONTRACT
+
     async def call(self, verb: str, request: JSON) -> Any:
+        await self._checked()
         method, path = _PATHS[verb]
         rest = dict(request)
         if verb == "wakeup.set" and "sessionId" in rest:
@@ -57,6 +75,7 @@ class HTTP:
         return await self._send(method, path, content=dumps(rest))
 
     async def say(self, session: str, act: JSON, head: JSON | None, message_id: str) -> JSON:
+        await self._checked()
         path, headers = f"/sessions/{session}/messages", {}
         if self._signer is not None:
             now = time.time() + self._ahead
