@@ -27,7 +27,7 @@ var readers = []string{
 
 // written are the extensions of files that people write.
 var written = []string{
-	"", ".go", ".md", ".yaml", ".yml", ".json", ".jsonl", ".conf", ".txt", ".txtar", ".html", ".css", ".js", ".mjs", ".py", ".rs", ".proto", ".toml",
+	"", ".go", ".md", ".yaml", ".yml", ".json", ".jsonl", ".conf", ".txt", ".txtar", ".html", ".css", ".js", ".mjs", ".ts", ".py", ".rs", ".proto", ".toml",
 }
 
 // TestOldWordsAreGone keeps them from coming back.
@@ -40,12 +40,12 @@ func TestOldWordsAreGone(t *testing.T) {
 		}
 		base := path.Base(name)
 		if entry.IsDir() {
-			if base != "." && base != ".ci" && strings.HasPrefix(base, ".") || base == "dist" || base == "node_modules" {
+			if base != "." && base != ".ci" && strings.HasPrefix(base, ".") || base == "dist" || base == "dist-test" || base == "node_modules" {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		if !slices.Contains(written, path.Ext(base)) || slices.Contains(readers, name) {
+		if !entry.Type().IsRegular() || !slices.Contains(written, path.Ext(base)) || slices.Contains(readers, name) {
 			return nil
 		}
 		text, err := os.ReadFile("../" + name)

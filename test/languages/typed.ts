@@ -22,7 +22,7 @@ export function said(entry: Schemas["Entry"]): string {
   }
 }
 
-export function heard(frame: Schemas["ServerFrame"]): string {
+export function received(frame: Schemas["ServerFrame"]): string {
   return frame.type === "message" ? said(frame.envelope) : frame.type;
 }
 

@@ -100,8 +100,8 @@ type Loose = Record<string, unknown>;
 export class Counterparty {
   readonly agent: Agent<Loose>;
   readonly #script: ((deal: Deal<Loose>) => Act)[] = [];
-  readonly #heard: Offer<Loose>[] = [];
-  readonly #hears: ((offer: Offer<Loose>) => void)[] = [];
+  readonly #came: Offer<Loose>[] = [];
+  readonly #waits: ((offer: Offer<Loose>) => void)[] = [];
   readonly #seen = new Set<string>();
 
   constructor(broker: Broker, readonly uri: string) {
@@ -131,7 +131,7 @@ export class Counterparty {
 
   /** The next offer of the other side; throws if it has not these terms among its own. */
   async expectsOffer(terms: Loose = {}): Promise<Offer<Loose>> {
-    const offer = this.#heard.shift() ?? (await new Promise<Offer<Loose>>((resolve) => this.#hears.push(resolve)));
+    const offer = this.#came.shift() ?? (await new Promise<Offer<Loose>>((resolve) => this.#waits.push(resolve)));
     for (const [name, value] of Object.entries(terms)) {
       if (offer.raw[name] !== value) throw new Error(`${offer.text}: expected ${name} to be ${String(value)}`);
     }
@@ -142,9 +142,9 @@ export class Counterparty {
     const offer = deal.theirOffer;
     if (offer && !this.#seen.has(offer.id)) {
       this.#seen.add(offer.id);
-      const hears = this.#hears.shift();
-      if (hears) hears(offer);
-      else this.#heard.push(offer);
+      const waits = this.#waits.shift();
+      if (waits) waits(offer);
+      else this.#came.push(offer);
     }
     return deal.agreed ? undefined : this.#script.shift()?.(deal);
   }

@@ -58,7 +58,7 @@ test('three workers of each agent say nothing twice', async () => {
 test('errors rest until there is news', async () => {
   await using broker = await Broker.start();
   const errors: unknown[] = [];
-  let heard = (): void => undefined;
+  let woken = (): void => undefined;
   await using buys = agent({ url: broker.url, token: BUYER, terms: Cups })
     .onTurn((deal) => {
       if (errors.length === 0) throw new RangeError('poison');
@@ -68,7 +68,7 @@ test('errors rest until there is news', async () => {
     })
     .onError((error) => {
       errors.push(error);
-      heard();
+      woken();
     });
   await using other = agent({ url: broker.url, token: SELLER });
   const asked = buys.negotiate(SELLER, 'cups', cups(60));
@@ -83,7 +83,7 @@ test('errors rest until there is news', async () => {
       await other.call('turn.wait', { seconds: 1 });
       deal = await other.deal(deal.id);
     }
-    const again = new Promise<void>((resolve) => (heard = resolve));
+    const again = new Promise<void>((resolve) => (woken = resolve));
     deal = await other.say(deal, propose({ price }, { subject: 'cups' }));
     if (price !== 72) await again;
   }

@@ -98,7 +98,7 @@ class Counterparty:
         self.uri = uri
         self.agent: Agent[Any] = Agent(url=broker.url, token=uri)
         self._script: list[Callable[[Deal[Any]], Act]] = []
-        self._heard: asyncio.Queue[Offer[Any]] = asyncio.Queue()
+        self._came: asyncio.Queue[Offer[Any]] = asyncio.Queue()
         self._seen: set[str] = set()
         self.agent.on_invitation(lambda deal: Accept("invitation"))
         self.agent.on_turn(self._plays)
@@ -120,7 +120,7 @@ class Counterparty:
 
     async def expects_offer(self, seconds: float = 30, **terms: Any) -> Offer[Any]:
         """The next offer of the other side, which has these terms among its own."""
-        offer = await asyncio.wait_for(self._heard.get(), seconds)
+        offer = await asyncio.wait_for(self._came.get(), seconds)
         wrong = {name: offer.raw.get(name) for name, value in terms.items() if offer.raw.get(name) != value}
         assert not wrong, f"{offer.text}: expected {terms}"
         return offer
@@ -129,7 +129,7 @@ class Counterparty:
         offer = deal.their_offer
         if offer and offer.id not in self._seen:
             self._seen.add(offer.id)
-            self._heard.put_nowait(offer)
+            self._came.put_nowait(offer)
         if deal.agreed or not self._script:
             return None
         step = self._script[0](deal)
