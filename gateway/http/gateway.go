@@ -29,7 +29,7 @@ import (
 type Options struct {
 	Service *gateway.Service
 	Key     performatives.Key // the broker's
-	Origins []string // of other sites whose pages may call
+	Origins []string          // of other sites whose pages may call
 }
 
 // A Gateway serves requests below api.HTTPBase, and the OpenAPI description at /openapi.json.

@@ -140,7 +140,7 @@ func (t *table) says(from performatives.Agent, body performatives.Body, sealed [
 	if n != 1 { // the broker links that one, senders the others
 		draft.Link = &next
 	}
-	submission, err := draft.Submission(signer, salts(n), sealed...)
+	submission, err := draft.Submission(signer, salts(n), sealed...) //nolint:gosec // a table has few entries
 	if err != nil {
 		return err
 	}
