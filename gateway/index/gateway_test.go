@@ -103,7 +103,7 @@ func TestPickupDeclines(t *testing.T) {
 	testkit.Must(t, err)
 	w.negotiations(w.Tokens[seller], "pickup", "").Is(http.StatusNoContent, nil)
 	view := w.Send("GET", testkit.SessionPath(id), w.Tokens[cron], "")
-	if !bytes.Contains(view.Body, []byte(`"state":"FAILED"`)) || bytes.Contains(view.Body, []byte("ccc")) || bytes.Contains(view.Body, []byte("embargo")) {
+	if !bytes.Contains(view.Body, []byte(`"state":"FAILED"`)) || bytes.Contains(view.Body, []byte("ccc_")) || bytes.Contains(view.Body, []byte("embargo")) {
 		t.Errorf("the inviter sees %s", view.Body)
 	}
 	free := w.Send("POST", "/v1/asp/sessions", w.Tokens[other], fmt.Sprintf(`{"with":[%q],"purpose":"cups","mode":"bilateral/1"}`, seller))
