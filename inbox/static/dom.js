@@ -22,6 +22,21 @@ export function put(element, html) {
   clock.start(element);
 }
 
+// released waits while a pointer is down: an element that is replaced between a press and
+// its release gets no click.
+let down = false;
+const ends = new EventTarget();
+addEventListener('pointerdown', () => { down = true; }, true);
+for (const end of ['pointerup', 'pointercancel', 'blur']) {
+  addEventListener(end, () => setTimeout(() => { // after the click
+    down = false;
+    ends.dispatchEvent(new Event('end'));
+  }));
+}
+export async function released() {
+  while (down) await new Promise((ok) => { ends.addEventListener('end', ok, { once: true }); });
+}
+
 // parsed returns a part of a page that is not shown yet.
 export const parsed = (html) => new DOMParser().parseFromString(ours.createHTML(html), 'text/html');
 

@@ -1,6 +1,6 @@
 // The two panes: the queue, and the item beside it.
 
-import { $, all, item, main, panes, put, queue, rows, say, toDoor, told } from './dom.js';
+import { $, all, item, main, panes, put, queue, released, rows, say, toDoor, told } from './dom.js';
 import * as filters from './filters.js';
 import * as picks from './picks.js';
 import * as requests from './requests.js';
@@ -37,6 +37,7 @@ export async function refreshQueue(changed = []) {
     const before = new Set(rows().map((row) => row.dataset.id));
     const answer = await requests.part('part/queue?' + query);
     if (!answer.ok) return;
+    await released();
     const at = queue.contains(document.activeElement) ? document.activeElement : null; // after the fetch: focus may have moved
     const focused = at?.closest('.row')?.dataset.id;
     const choice = at?.dataset.choice;
@@ -97,6 +98,7 @@ export async function open(id, { push = true, focus = true, live = false } = {})
   let answer;
   try {
     answer = await requests.part('part/' + where);
+    if (live) await released();
   } catch (error) {
     if (error.status === 401) return toDoor();
     return live ? undefined : say(told(error));

@@ -3,6 +3,7 @@
 package browser
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
 	"github.com/parley-asp/parley/api"
@@ -452,6 +455,32 @@ func TestSignsOut(t *testing.T) {
 	if b.has("#again:not([hidden]), .row") {
 		t.Error("a key that was forgotten is there")
 	}
+}
+
+// TestNewsDuringAClick has the queue change between the press and the release of a click.
+func TestNewsDuringAClick(t *testing.T) {
+	const fetched = `performance.getEntriesByType("resource").filter((r) => r.name.includes("part/queue") && r.responseEnd > 0).length`
+	w := newWorld(t, testkit.Options{})
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	b := w.enters(alice, "")
+	row := `.row[data-id="` + id + `"]`
+	b.sees(row)
+	b.holds(`document.querySelector("#live").dataset.live === "yes"`)
+	type point struct{ X, Y float64 }
+	at := get[point](b, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return { X: r.x + r.width / 2, Y: r.y + r.height / 2 }; })()`, row))
+	mouse := func(how input.DispatchMouseEventType) {
+		b.do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+			_, err := cdp.Call(ctx, t, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: how, X: at.X, Y: at.Y, Button: input.MouseButtonLeft, Buttons: 1, ClickCount: 1})
+			return err
+		}))
+	}
+	before := get[int](b, fetched)
+	mouse("mousePressed")
+	w.asks("Another plan", "high", plan)
+	b.holds(fmt.Sprintf("%s > %d", fetched, before))
+	mouse("mouseReleased")
+	b.reads("#item-title", "Enterprise plan")
+	b.holds(`document.querySelectorAll(".row").length === 2`)
 }
 
 // TestTenThousand prints how long the page takes with 10,000 open items.
