@@ -46,7 +46,19 @@ function decoded(text: string): Uint8Array {
       bytes.push((value >> bits) & 0xff);
     }
   }
+  const [low = 0, high = 0] = bytes.slice(-2);
+  if (checksum(bytes.slice(0, -2)) !== (high << 8 | low)) throw new ParleyError('that is no nkey: it was mistyped, or cut off');
   return Uint8Array.from(bytes);
+}
+
+/** CRC-16/XMODEM, with which an nkey ends. */
+function checksum(bytes: number[]): number {
+  let crc = 0;
+  for (const b of bytes) {
+    crc ^= b << 8;
+    for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1) & 0xffff;
+  }
+  return crc;
 }
 
 /** How many milliseconds the broker's clock, which a stale_timestamp names, is ahead of this one. */

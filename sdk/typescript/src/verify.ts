@@ -49,7 +49,8 @@ export async function verifyTranscript(file: Uint8Array | string, brokerKey: str
 
 type Members = Record<string, unknown>;
 
-interface Read {
+/** An entry as it was delivered. */
+export interface Entry {
   sent: Members; // as the sender made it
   id: string;
   session: string;
@@ -61,6 +62,7 @@ interface Read {
   joined: { agentId: string; key?: string }[];
   receipt: { acceptedAt: string; state: string; broker: string; signature: string };
   signature: string;
+  onBehalfOf: string;
 }
 
 /** Checks a transcript entry by entry. */
@@ -87,9 +89,9 @@ export class Verifier {
   async add(line: Uint8Array): Promise<void> {
     this.#lines++;
     const here = this.#next.sequence + this.#doubtful;
-    let e: Read;
+    let e: Entry;
     try {
-      e = await read(line);
+      e = await readEntry(line);
     } catch (error) {
       this.#fault(here, error instanceof Unreadable ? error.rule : 'json', (error as Error).message);
       this.#doubtful++;
@@ -120,7 +122,7 @@ export class Verifier {
   }
 
   /** Whether the broker accepted exactly this entry in this session. Then its sequence number is true. */
-  async #isGenuine(e: Read): Promise<boolean> {
+  async #isGenuine(e: Entry): Promise<boolean> {
     const unchanged = e.recomputed === e.hash;
     const ours = e.receipt.broker === this.#broker;
     const { acceptedAt, state } = e.receipt;
@@ -134,12 +136,12 @@ export class Verifier {
     return unchanged && receipted && !other;
   }
 
-  #isOther(e: Read): boolean {
+  #isOther(e: Entry): boolean {
     return this.#session !== undefined && this.#session !== '' && e.session !== this.#session;
   }
 
   /** Follows genuine entries, whose sequence numbers are true, so one that is not means one fault. */
-  #position(e: Read, genuine: boolean): boolean {
+  #position(e: Entry, genuine: boolean): boolean {
     const at = e.sequence;
     const first = this.#next.sequence;
     const here = first + this.#doubtful;
@@ -162,7 +164,7 @@ export class Verifier {
     return inPlace;
   }
 
-  #times(e: Read, inPlace: boolean): void {
+  #times(e: Entry, inPlace: boolean): void {
     const at = e.receipt.acceptedAt; // in the one form that sorts
     if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$/.test(at) || Number.isNaN(Date.parse(at.slice(0, 19) + 'Z'))) {
       this.#fault(e.sequence, 'time', `acceptedAt is ${JSON.stringify(at)}; want UTC with nine digits after the second`);
@@ -170,14 +172,14 @@ export class Verifier {
     else if (inPlace) this.#accepted = at;
   }
 
-  #once(e: Read, genuine: boolean): void {
+  #once(e: Entry, genuine: boolean): void {
     const before = this.#seen.get(e.id);
     if (before !== undefined) this.#fault(e.sequence, 'duplicate', `message ${e.id} is already in entry ${before}`);
     else if (genuine) this.#seen.set(e.id, e.sequence);
   }
 
   /** Verifies the sender's signature with the key that was last pinned for it, in this entry or an earlier one. */
-  async #sender(e: Read, genuine: boolean, inPlace: boolean): Promise<void> {
+  async #sender(e: Entry, genuine: boolean, inPlace: boolean): Promise<void> {
     if (!this.#isOther(e)) {
       for (const m of e.joined) { // one out of order does not replace a newer key
         if (!(this.#pins.has(m.agentId) && genuine && !inPlace)) this.#pins.set(m.agentId, { key: m.key ?? '', doubtful: !genuine });
@@ -225,7 +227,7 @@ class Unreadable extends Error {
 }
 
 /** Reads one delivered envelope. */
-async function read(line: Uint8Array): Promise<Read> {
+export async function readEntry(line: Uint8Array): Promise<Entry> {
   if (line.length > maxLine) throw new Unreadable('json', 'the line is too large');
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(line);
   noDuplicates(text);
@@ -258,8 +260,9 @@ async function read(line: Uint8Array): Promise<Read> {
     sender: string(object(e['sender'], 'sender')['agentId'], 'sender.agentId'),
     previous: string(integrity['previousHash'], 'integrity.previousHash'), hash: string(stated, 'integrity.hash'),
     recomputed: await sha256(canonical({ ...envelope, integrity: hashed })),
-    joined: joined as Read['joined'], receipt: receipt as unknown as Read['receipt'],
+    joined: joined as Entry['joined'], receipt: receipt as unknown as Entry['receipt'],
     signature: typeof own['signature'] === 'string' ? own['signature'] : '',
+    onBehalfOf: typeof integrity['onBehalfOf'] === 'string' ? integrity['onBehalfOf'] : '',
   };
 }
 
@@ -274,7 +277,7 @@ function string(value: unknown, what: string): string {
 }
 
 /** Refuses an object that has a member twice, which JSON.parse does not. */
-function noDuplicates(text: string): void {
+export function noDuplicates(text: string): void {
   const scopes: (Set<string> | undefined)[] = [];
   const tokens = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}[\]]/g;
   for (let token; (token = tokens.exec(text)); ) {
@@ -298,7 +301,7 @@ function isCanonical(text: string): boolean {
   }
 }
 
-function unsigned(sent: Members): Members {
+export function unsigned(sent: Members): Members {
   const { signature: _, ...integrity } = sent['integrity'] as Members;
   return { ...sent, integrity };
 }

@@ -14,6 +14,7 @@ was signed with the key that was pinned for its sender. Only a missing end leave
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 import json
 import re
@@ -31,6 +32,7 @@ NO_HASH = "sha256:" + "0" * 64
 _MAX_LINE = 4 * (256 << 10)
 _BROKERS = ("hash", "receipt", "linkedBy", "onBehalfOf", "joined")
 _RECEIPT = ("acceptedAt", "broker", "signature", "state")
+_USER = 20 << 3  # the first byte of its nkey
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z")
 
 
@@ -92,21 +94,32 @@ def signed_by(key: str, message: bytes, signature: str) -> bool:
     if not re.fullmatch(r"ed25519:[0-9a-f]{128}", signature):
         return False
     try:
-        raw = base64.b32decode(key + "=" * (-len(key) % 8))
-        nacl.signing.VerifyKey(raw[1:33]).verify(message, bytes.fromhex(signature[8:]))
+        nacl.signing.VerifyKey(raw_key(key)).verify(message, bytes.fromhex(signature[8:]))
     except (nacl.exceptions.CryptoError, ValueError, TypeError):
         return False
     return True
 
 
-class _Unreadable(Exception):
+def raw_key(key: str) -> bytes:
+    """The 32 bytes of a public nkey (``U…``).
+
+    Raises:
+        ValueError: it is none, or was mistyped.
+    """
+    raw = base64.b32decode(key + "=" * (-len(key) % 8))
+    if len(raw) != 35 or raw[0] != _USER or binascii.crc_hqx(raw[:33], 0) != int.from_bytes(raw[33:], "little"):
+        raise ValueError("the key is none of a user (U…)")
+    return raw[1:33]
+
+
+class Unreadable(Exception):
     def __init__(self, rule: str, why: str) -> None:
         super().__init__(why)
         self.rule = rule
 
 
 @dataclass
-class _Entry:
+class Entry:
     sent: JSON  # as its sender made it
     id: str
     session: str
@@ -117,6 +130,7 @@ class _Entry:
     recomputed: str
     joined: list[JSON]
     receipt: JSON
+    on_behalf_of: str
     canonical: bool
 
 
@@ -138,9 +152,9 @@ class Verifier:
         """Check the next entry, without its line feed."""
         self._lines += 1
         try:
-            e = _read(line)
-        except (_Unreadable, ValueError) as error:
-            rule = error.rule if isinstance(error, _Unreadable) else "json"
+            e = read_entry(line)
+        except (Unreadable, ValueError) as error:
+            rule = error.rule if isinstance(error, Unreadable) else "json"
             self._fault(self._next + self._doubtful, rule, str(error))
             self._doubtful += 1
             self._lost = True
@@ -169,7 +183,7 @@ class Verifier:
     def _fault(self, sequence: int, rule: str, why: str) -> None:
         self._faults.append(Fault(self._lines, sequence, rule, why))
 
-    def _genuine(self, e: _Entry) -> bool:
+    def _genuine(self, e: Entry) -> bool:
         """Whether the broker accepted exactly this entry in this session. Then its sequence number is true."""
         unchanged, ours = e.recomputed == e.hash, e.receipt["broker"] == self._broker
         said = rfc8785.dumps({"acceptedAt": e.receipt["acceptedAt"], "hash": e.hash, "state": e.receipt["state"]})
@@ -186,10 +200,10 @@ class Verifier:
             self._fault(e.sequence, "receipt", "the broker did not sign that it accepted this hash at this time into this state")
         return unchanged and receipted and not other
 
-    def _other(self, e: _Entry) -> bool:
+    def _other(self, e: Entry) -> bool:
         return bool(self._session) and e.session != self._session
 
-    def _position(self, e: _Entry, genuine: bool) -> bool:
+    def _position(self, e: Entry, genuine: bool) -> bool:
         """Follow genuine entries, whose sequence numbers are true, so one that is not means one fault."""
         at, first, here = e.sequence, self._next, self._next + self._doubtful
         if not genuine and at != here:
@@ -209,7 +223,7 @@ class Verifier:
             self._lost = True
         return False
 
-    def _times(self, e: _Entry, in_place: bool) -> None:
+    def _times(self, e: Entry, in_place: bool) -> None:
         at = e.receipt["acceptedAt"]  # in the one form that sorts
         if not _TIME.fullmatch(at) or not _real(at):
             self._fault(e.sequence, "time", f"acceptedAt is {at!r}; want UTC with nine digits after the second")
@@ -218,7 +232,7 @@ class Verifier:
         elif in_place:
             self._accepted = at
 
-    def _sender(self, e: _Entry, genuine: bool, in_place: bool) -> None:
+    def _sender(self, e: Entry, genuine: bool, in_place: bool) -> None:
         """Verify the sender's signature with the key that was last pinned for it, in this entry or an earlier one."""
         if not self._other(e):
             for m in e.joined:  # one out of order does not replace a newer key
@@ -243,24 +257,26 @@ class Verifier:
             self._fault(e.sequence, "signature", f"{e.sender} did not sign this with the key that it joined with, {key}")
 
 
-def _read(line: bytes) -> _Entry:
+def read_entry(line: bytes) -> Entry:
     """Read one delivered envelope."""
     if len(line) > _MAX_LINE:
-        raise _Unreadable("json", "the line is too large")
-    e = _object(json.loads(line.decode("utf-8"), object_pairs_hook=_members, parse_int=_integer, parse_constant=_constant), "the envelope")
+        raise Unreadable("json", "the line is too large")
+    e = _object(
+        json.loads(line.decode("utf-8"), object_pairs_hook=members_once, parse_int=integer_of, parse_constant=no_constant), "the envelope"
+    )
     integrity = _object(e.get("integrity"), "integrity")
     receipt = integrity.get("receipt")
     if not isinstance(receipt, dict) or sorted(receipt) != list(_RECEIPT) or not all(isinstance(v, str) for v in receipt.values()):
-        raise _Unreadable("receipt", "a receipt has acceptedAt, broker, signature and state, and nothing else")
+        raise Unreadable("receipt", "a receipt has acceptedAt, broker, signature and state, and nothing else")
     linked_by = integrity.get("linkedBy")
     if linked_by not in ("sender", "broker"):
-        raise _Unreadable("json", "integrity.linkedBy is sender or broker")
+        raise Unreadable("json", "integrity.linkedBy is sender or broker")
     _object(_object(e.get("content"), "content").get("body"), "content.body")
     sequence, joined = e.get("sequenceNumber"), integrity.get("joined", [])
     if type(sequence) is not int or sequence < 0:
-        raise _Unreadable("json", "sequenceNumber is a whole number from 0")
+        raise Unreadable("json", "sequenceNumber is a whole number from 0")
     if not isinstance(joined, list):
-        raise _Unreadable("json", "integrity.joined is a list")
+        raise Unreadable("json", "integrity.joined is a list")
     sender = _text(_object(e.get("sender"), "sender").get("agentId"), "sender.agentId")
     hashed = {**e, "integrity": {name: v for name, v in integrity.items() if name not in ("hash", "receipt")}}
     own = {name: v for name, v in integrity.items() if name not in _BROKERS}
@@ -268,39 +284,40 @@ def _read(line: bytes) -> _Entry:
     if linked_by == "broker":
         sent.pop("sequenceNumber")
         own.pop("previousHash", None)
-    return _Entry(
+    return Entry(
         sent, _text(e.get("messageId"), "messageId"), _text(e.get("sessionId"), "sessionId"), sender, sequence,
         _text(integrity.get("previousHash"), "integrity.previousHash"), _text(integrity.get("hash"), "integrity.hash"),
-        "sha256:" + hashlib.sha256(rfc8785.dumps(hashed)).hexdigest(), joined, receipt, rfc8785.dumps(e) == line,
+        "sha256:" + hashlib.sha256(rfc8785.dumps(hashed)).hexdigest(), joined, receipt,
+        str(integrity.get("onBehalfOf", "")), rfc8785.dumps(e) == line,
     )  # fmt: skip
 
 
-def _members(pairs: list[tuple[str, Any]]) -> JSON:
+def members_once(pairs: list[tuple[str, Any]]) -> JSON:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise _Unreadable("json", "an object has a member twice")
+        raise Unreadable("json", "an object has a member twice")
     return members
 
 
-def _integer(digits: str) -> int | float:
+def integer_of(digits: str) -> int | float:
     """An integer beyond those that every reader has is the double that RFC 8785 writes."""
     value = int(digits)
     return value if abs(value) < 2**53 else float(value)
 
 
-def _constant(name: str) -> Any:
-    raise _Unreadable("json", f"{name} is no number of JSON")
+def no_constant(name: str) -> Any:
+    raise Unreadable("json", f"{name} is no number of JSON")
 
 
 def _object(value: Any, what: str) -> JSON:
     if not isinstance(value, dict):
-        raise _Unreadable("json", f"{what} is no object")
+        raise Unreadable("json", f"{what} is no object")
     return value
 
 
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str) or not value:
-        raise _Unreadable("json", f"{what} is missing")
+        raise Unreadable("json", f"{what} is missing")
     return value
 
 
