@@ -73,6 +73,8 @@ type RespondTurn struct {
 	Message      string         `json:"message,omitzero"`    // likewise
 	Recipient    jsontext.Value `json:"recipient,omitzero"`
 	Envelope     jsontext.Value `json:"envelope,omitzero"` // signed, instead of all of these
+
+	Session performatives.SessionID `json:"-"` // of a turn that is named by its claim, for a client that signs
 }
 
 // ReleaseTurn is the request of turn.release: the turn waits for any worker again.

@@ -210,7 +210,7 @@ func define[Request, Reply any](name string, role Role, access Access, doc strin
 // Members lists the fields of a request or reply that are members of its JSON, those of
 // embedded structs included.
 func Members(t reflect.Type) []reflect.StructField {
-	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
+	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous || f.Tag.Get("json") == "-" })
 }
 
 // VerbNames are the names of the verbs that a role may call, sorted.

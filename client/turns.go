@@ -20,13 +20,14 @@ func (c *Client) PickUp(ctx context.Context, q api.PickUpTurn) (api.Turn, error)
 	return call(ctx, &c.Calls, api.TurnPickup, q)
 }
 
-// RespondTurn answers a turn that was picked up, by the id of its session: q.ID. A client
-// with a key signs the act; for a hosted principal without one the broker does.
+// RespondTurn answers a turn that was picked up, by the id of its claim or of its session: q.ID. A
+// client with a key signs the act; for a hosted principal without one the broker does, once for a
+// claim, however often it is asked.
 func (c *Client) RespondTurn(ctx context.Context, q api.RespondTurn) (api.Acceptance, error) {
 	if c.link.signer == nil || len(q.Envelope) > 0 {
 		return call(ctx, &c.Calls, api.TurnRespond, q)
 	}
-	id, err := performatives.ParseSessionID(q.ID)
+	id, err := performatives.ParseSessionID(cmp.Or(string(q.Session), q.ID))
 	if err != nil {
 		return api.Acceptance{}, err
 	}

@@ -100,6 +100,11 @@ func withRemarks(q api.RespondTurn) (jsontext.Value, error) {
 
 // respond makes one attempt. store.ErrConflict and chain_conflict ask for another.
 func (t *Turns) respond(ctx context.Context, a performatives.Agent, worker, name string, s said) (accepted api.Acceptance, err error) {
+	if s.envelope != nil {
+		if at, again := t.repeats(ctx, a, s.envelope); again {
+			return t.o.Submit(ctx, a, at, s.envelope)
+		}
+	}
 	id, found, w, err := t.claimed(ctx, a, name)
 	if err != nil {
 		return accepted, err
@@ -143,6 +148,21 @@ func (t *Turns) respond(ctx context.Context, a performatives.Agent, worker, name
 		t.o.Log.Debug("a claim was not marked as answered") // the turn is gone, or waits for its worker again
 	}
 	return accepted, nil
+}
+
+// repeats reports whether an envelope was accepted before, and in which session: a client that got no
+// answer asks again, and the turn is gone by then.
+func (t *Turns) repeats(ctx context.Context, a performatives.Agent, envelope []byte) (at performatives.SessionID, again bool) {
+	m, err := performatives.Read(envelope)
+	if err != nil {
+		return "", false // it is refused where it is submitted
+	}
+	state, _, err := t.o.Look(ctx, a, m.Session)
+	if err != nil {
+		return "", false
+	}
+	_, again = state.Seen(m.ID)
+	return m.Session, again
 }
 
 var errGone = about(session.WrongTurn, api.TurnGone, "the turn is gone: it was answered, or the session went on")

@@ -252,7 +252,13 @@ func TestTurnsSigned(t *testing.T) {
 	asp := func(r *http.Request) { r.Header.Set("Content-Type", "application/asp+json") }
 	w.Send("POST", "/v1/asp/turns/"+turn.Claim.ID+"/respond", token, envelope, asp).Refused(http.StatusConflict, session.WrongTurn)
 	w.Send("POST", "/v1/asp/turns/"+turn.Claim.ID+"/respond", token, "[", asp).Refused(http.StatusBadRequest, session.MalformedEnvelope)
-	testkit.Accepted(t, beta.Call(api.TurnRespond.Name, respond("w", `"envelope":`+envelope)))
+	first := testkit.Accepted(t, beta.Call(api.TurnRespond.Name, respond("w", `"envelope":`+envelope)))
+	for _, named := range []string{turn.Claim.ID, string(id)} { // as a client asks that got no answer
+		again := testkit.Accepted(t, beta.Call(api.TurnRespond.Name, fmt.Sprintf(`{"turnId":%q,"worker":"w","envelope":%s}`, named, envelope)))
+		if !again.Duplicate || again.Hash != first.Hash {
+			t.Errorf("the answer again is %+v", again)
+		}
+	}
 	if none := beta.Call(api.TurnPickup.Name, ""); string(none.Data) != "{}" {
 		t.Errorf("with nothing to wait for, the reply is %s", none.Data)
 	}

@@ -79,7 +79,7 @@ func (a *Agent) respond(ctx context.Context, turn api.Turn, worker, act string, 
 	if err != nil {
 		return err
 	}
-	_, err = a.Broker.RespondTurn(ctx, api.RespondTurn{ID: string(turn.Session), Worker: worker, Performative: act, Body: raw})
+	_, err = a.Broker.RespondTurn(ctx, api.RespondTurn{ID: turn.Claim.ID, Session: turn.Session, Worker: worker, Performative: act, Body: raw})
 	return err
 }
 
