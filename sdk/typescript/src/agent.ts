@@ -5,6 +5,7 @@
  */
 
 import { propose, type Act, type Decision, type Terms } from './acts.js';
+import { bound } from './binding.js';
 import { Deal, type Delegation, type TermsSchema } from './deal.js';
 import { isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal } from './errors.js';
 import { HTTP } from './http.js';
@@ -125,14 +126,14 @@ export class Agent<T> {
   }
 
   /**
-   * Invite an agent, make the first offer, and let `onTurn` decide until the session is over. The same arguments
+   * Invite an agent, make the first offer (its terms, or the whole act), and let `onTurn` decide until the session is over. The same arguments
    * are the same session, also after a crash.
    */
-  async negotiate(peer: string, subject: string, first?: T & Terms, o: NegotiateOptions = {}): Promise<Deal<T>> {
+  async negotiate(peer: string, subject: string, first?: (T & Terms) | Act, o: NegotiateOptions = {}): Promise<Deal<T>> {
     this.start();
     const session = await uuid7Of(this.#transport.identity, peer, subject, o.mode ?? 'asp/1', o.key ?? '');
     const work = this.#workOf(session);
-    work.first = first && propose(first, { subject });
+    work.first = first && ('performative' in first && 'fills' in first ? first : propose(first, { subject }));
     let timer: ReturnType<typeof setTimeout> | undefined;
     let final: ((deal: Deal<T>) => void) | undefined;
     const over = new Promise<Deal<T>>((resolve) => { work.finals.add((final = resolve)); });
@@ -154,7 +155,7 @@ export class Agent<T> {
   }
 
   /** Negotiate with several agents at once, each in a session of its own. */
-  async tender(agents: string[], subject: string, first?: T & Terms, o: NegotiateOptions = {}): Promise<Deal<T>[]> {
+  async tender(agents: string[], subject: string, first?: (T & Terms) | Act, o: NegotiateOptions = {}): Promise<Deal<T>[]> {
     return Promise.all(agents.map((a) => this.negotiate(a, subject, first, o)));
   }
 
@@ -274,6 +275,7 @@ export class Agent<T> {
       const deal = await this.#look(session, work);
       if (work.entries.slice(before).some((e) => e.sender.agentId !== deal.me)) said = 0;
       work.last = deal;
+      clearTimeout(work.timer);
       if (deal.over) {
         for (const final of work.finals) final(deal);
         return;
@@ -283,7 +285,7 @@ export class Agent<T> {
         this.#rest(session, work, deal, decision?.seconds);
         return;
       }
-      const draft = draftOf(decision, deal);
+      const draft = await bound(deal, draftOf(decision, deal), this.#transport.signer, (verb, request) => this.#patiently(() => this.#transport.call(verb, request)));
       if (draft.performative === 'ESCALATE') askedBefore(deal, draft.body['referenceId']);
       if (said >= mostInARow) throw new LoopError(`${said} acts in a row, the last ${draft.performative}: nobody else has said anything`);
       if (this.#stop.signal.aborted) return;
@@ -399,7 +401,6 @@ export class Agent<T> {
 
   /** Looks again when an offer expires, or when the handler wants to. */
   #rest(session: string, work: Work<T>, deal: Deal<T>, seconds: number | undefined): void {
-    clearTimeout(work.timer);
     const times = deal.offers.flatMap((o) => (o.open && o.expires ? [o.expires.getTime() - Date.now() + 500] : []));
     if (seconds !== undefined) times.push(seconds * 1000);
     if (times.length === 0 || !this.#loop || this.#stop.signal.aborted) return;

@@ -267,20 +267,13 @@ class Check {
       if (commitment && d.agreement_id === (await agreementId(offer.session, idOf(commitment)))) name = idOf(commitment);
     }
     if (typeof terms !== 'object' || terms === null) return this.fault('/evidence/offer', 'the entry makes no offer');
-    const salt = await saltOf(offer);
-    const digests: Record<string, string> = {};
-    for (const [term, value] of Object.entries(terms)) digests[term] = await digest([await saltedBy(salt, term), term, value]);
     const accepted = close ?? rulings.at(-1) ?? acceptance;
-    const made = {
-      agreement_id: await agreementId(offer.session, name),
-      negotiation_id: (d.negotiation_id.startsWith('neg_') ? 'neg_' : '') + offer.session,
-      parties: d.parties, terms_digests: digests,
-      category: body['category'] || undefined,
-      effective_from: body['effectiveFrom'] || accepted.receipt.acceptedAt,
-      effective_until: body['effectiveUntil'] || undefined,
-      ccc: d['ccc'], regulated_obligations: d['regulated_obligations'],
-    };
-    if ((await digest(made)) !== d.agreement_hash) this.fault('/agreement_hash', 'the entries of offer and acceptance make another agreement');
+    const made = await hashOfAgreement({
+      session: offer.session, offer: name, parties: d.parties, salt: await saltOf(offer),
+      body: { ...body, terms, effectiveFrom: body['effectiveFrom'] || accepted.receipt.acceptedAt },
+      inherited: { ccc: d['ccc'], regulated_obligations: d['regulated_obligations'] }, oap: d.negotiation_id.startsWith('neg_'),
+    });
+    if (made !== d.agreement_hash) this.fault('/agreement_hash', 'the entries of offer and acceptance make another agreement');
     if (Object.keys(d.terms).length < Object.keys(d.terms_digests).length) this.fault('/evidence/offer', 'tells the terms that were taken out');
     const given = [offer, acceptance].map((e) => (bodyOf(e)['agreementSignature'] as string | undefined) ?? '');
     const told = d.parties.map((did) => d.signatures?.[did] ?? '');
@@ -391,6 +384,45 @@ const actOf = (e: Entry): string => String(e.sent['performative']);
 const sideOf = (e: Entry): string => e.onBehalfOf || e.sender;
 const organisation = (agent: string): string => agent.split('://')[1]?.split('/')[0] ?? '';
 
+/** What an agreement is made of. */
+export interface Draft {
+  session: string;
+  /** The offer's id. */
+  offer: string;
+  /** What it says. */
+  body: Members;
+  /** DIDs, the one of who made the offer first. */
+  parties: readonly string[];
+  salt: Uint8Array<ArrayBuffer>;
+  /** Of the parties, where they have them. */
+  inherited: { ccc?: unknown; regulated_obligations?: unknown };
+  /** It has OAP's ids. */
+  oap: boolean;
+}
+
+/** The hash of the agreement that an offer becomes, which parties sign in binding/1. */
+export async function hashOfAgreement({ session, offer, body, parties, salt, inherited, oap }: Draft): Promise<string> {
+  const digests: Record<string, string> = {};
+  for (const [term, value] of Object.entries(body['terms'] as Members)) digests[term] = await digest([await saltedBy(salt, term), term, value]);
+  return digest({
+    agreement_id: await agreementId(session, offer), negotiation_id: (oap ? 'neg_' : '') + session, parties, terms_digests: digests,
+    category: body['category'] || undefined, effective_from: body['effectiveFrom'] || undefined, effective_until: body['effectiveUntil'] || undefined,
+    ...inherited,
+  });
+}
+
+/** The DID of a principal that has registered no other. */
+export function didOf(uri: string): string {
+  const name = uri.split('://')[1] ?? '';
+  return `did:web:${(uri.startsWith('human://') ? name.replace('/', '/%40') : name).replaceAll('/', ':')}`;
+}
+
+/** The salt that an offer has. */
+export function saltIn(body: Members): Uint8Array<ArrayBuffer> | undefined {
+  const given = body['agreementSalt'];
+  return typeof given === 'string' && /^[A-Za-z0-9_-]{43}$/.test(given) ? fromBase64(given) : undefined;
+}
+
 /** What others refer to an entry by. */
 function idOf(e: Entry): string {
   const named: Record<string, string> = { PROPOSE: 'proposalId', COUNTER: 'proposalId', COMMIT: 'commitmentId' };
@@ -405,8 +437,8 @@ async function agreementId(session: string, proposal: string): Promise<string> {
 
 /** The salt that the offer has, or one that derives from what only the participants know. */
 async function saltOf(offer: Entry): Promise<Uint8Array<ArrayBuffer>> {
-  const given = bodyOf(offer)['agreementSalt'];
-  if (typeof given === 'string' && /^[A-Za-z0-9_-]{43}$/.test(given)) return fromBase64(given);
+  const given = saltIn(bodyOf(offer));
+  if (given) return given;
   return hashOf(new TextEncoder().encode(`parley agreement salt\n${offer.signature}${canonical(unsigned(offer.sent))}`));
 }
 
@@ -415,7 +447,8 @@ async function saltedBy(salt: Uint8Array<ArrayBuffer>, term: string): Promise<st
   return toBase64(new Uint8Array(await crypto.subtle.sign('HMAC', key, new TextEncoder().encode(term))));
 }
 
-async function hashOf(data: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+/** Its SHA-256. */
+export async function hashOf(data: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await crypto.subtle.digest('SHA-256', data));
 }
 
@@ -434,7 +467,8 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
 }
 
-function toBase64(raw: Uint8Array): string {
+/** base64url without padding. */
+export function toBase64(raw: Uint8Array): string {
   return btoa(String.fromCharCode(...raw)).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 

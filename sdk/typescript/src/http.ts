@@ -6,6 +6,7 @@ import { aheadOf, type Signer } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
 
 const paths: Record<string, [method: string, path: string]> = { // of verbs
+  'session.get': ['GET', '/sessions/{sessionId}'],
   'session.list': ['GET', '/sessions'],
   'session.snapshot': ['GET', '/sessions/{sessionId}/snapshot'],
   'session.messages': ['GET', '/sessions/{sessionId}/messages'],
@@ -28,7 +29,7 @@ export class HTTP implements Transport {
   readonly identity: string;
   readonly #base: string;
   readonly #token: string;
-  readonly #signer: Signer | undefined;
+  readonly signer: Signer | undefined;
   readonly #closed = new AbortController();
   #contract: number | undefined; // that the broker speaks, once it was asked
   #ahead = 0; // milliseconds of the broker's clock before this one
@@ -36,7 +37,7 @@ export class HTTP implements Transport {
   constructor(url: string, token: string, signer?: Signer, agent?: string) {
     this.#base = `${url.replace(/\/+$/, '')}/v1/asp`;
     this.#token = token;
-    this.#signer = signer;
+    this.signer = signer;
     this.identity = agent ?? (token.startsWith('agent://') ? token : token.replace(/_[^_]*$/, ''));
   }
 
@@ -76,8 +77,8 @@ export class HTTP implements Transport {
   async say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown> {
     await this.#checked();
     const path = `/sessions/${session}/messages`;
-    if (this.#signer) {
-      const body = await this.#signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
+    if (this.signer) {
+      const body = await this.signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
       try {
         return await this.#send('POST', path, 0, { body, headers: { 'Content-Type': 'application/asp+json' } });
       } catch (error) {

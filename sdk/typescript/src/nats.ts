@@ -29,14 +29,14 @@ export function nats(options: NatsOptions): Transport & { skew(milliseconds: num
 class Nats implements Transport {
   readonly identity: string;
   readonly #options: NatsOptions;
-  readonly #signer: Signer;
+  readonly signer: Signer;
   #connection: Promise<NatsConnection> | undefined;
   #ahead = 0; // milliseconds of the broker's clock before this one
 
   constructor(options: NatsOptions) {
     this.#options = options;
     this.identity = options.agent;
-    this.#signer = new Signer(options.agent, options.seed);
+    this.signer = new Signer(options.agent, options.seed);
   }
 
   async #connected(): Promise<NatsConnection> {
@@ -83,7 +83,7 @@ class Nats implements Transport {
   }
 
   async say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown> {
-    const envelope = await this.#signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
+    const envelope = await this.signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
     try {
       return await this.#request(`submit.${session}`, envelope, answersIn);
     } catch (error) {

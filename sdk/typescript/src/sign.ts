@@ -76,6 +76,12 @@ export class Signer {
     this.#seed = rawSeed(seed);
   }
 
+  /** The 64 bytes of a signature. */
+  async sign(data: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+    this.#key ??= crypto.subtle.importKey('pkcs8', Uint8Array.from([...pkcs8, ...this.#seed]), { name: 'Ed25519' }, false, ['sign']);
+    return new Uint8Array(await crypto.subtle.sign({ name: 'Ed25519' }, await this.#key, data));
+  }
+
   /** The signed envelope of an act, on the entry that is the head. */
   async envelope(session: string, draft: Draft, head: Head | undefined, messageId: string, now: Date): Promise<string> {
     const integrity: Record<string, unknown> = head ? { previousHash: head.hash } : {};
@@ -84,9 +90,7 @@ export class Signer {
       performative: draft.performative, content: { body: draft.body }, integrity,
       recipient: draft.recipient, sequenceNumber: head && head.n + 1,
     };
-    this.#key ??= crypto.subtle.importKey('pkcs8', Uint8Array.from([...pkcs8, ...this.#seed]), { name: 'Ed25519' }, false, ['sign']);
-    const signature = await crypto.subtle.sign({ name: 'Ed25519' }, await this.#key, new TextEncoder().encode(canonical(envelope)));
-    integrity['signature'] = `ed25519:${toHex(new Uint8Array(signature))}`;
+    integrity['signature'] = `ed25519:${toHex(await this.sign(new TextEncoder().encode(canonical(envelope))))}`;
     return canonical(envelope);
   }
 }

@@ -1,5 +1,7 @@
 /** What comes over the wire, as GATEWAYS.md G9 has it. */
 
+import type { Signer } from './sign.js';
+
 export interface Head {
   n: number;
   hash: string;
@@ -75,6 +77,8 @@ export interface Draft {
 export interface Transport {
   /** What ids derive from: the agent's URI, or what stands for it. */
   readonly identity: string;
+  /** What signs for the agent; undefined for a hosted one. */
+  readonly signer?: Signer | undefined;
   call(verb: string, request: Record<string, unknown>, signal?: AbortSignal): Promise<unknown>;
   say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown>;
   close(): Promise<void>;

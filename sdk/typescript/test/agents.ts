@@ -1,8 +1,14 @@
 /** The agents of these tests. */
 
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
 import { z } from 'zod';
 
 import { accept, agent, complete, counter, type Agent, type AgentOptions, type Entry } from '../src/index.js';
+import { Broker } from '../src/testing.js';
 
 export const BUYER = 'agent://acme.com/buyer';
 export const SELLER = 'agent://widgets.co/seller';
@@ -37,4 +43,16 @@ export const nine = ['PROPOSE', 'ACCEPT', 'PROPOSE', 'COUNTER', 'COUNTER', 'COUN
 export async function transcript<T>(a: Agent<T>, session: string): Promise<string[]> {
   const page = (await a.call('session.messages', { sessionId: session })) as { messages: Entry[] };
   return page.messages.map((e) => e.performative);
+}
+
+const run = promisify(execFile);
+
+/** Registers an agent with a broker that has logins: its seeds, and a token. */
+export async function registered(broker: Broker, uri: string): Promise<{ agent: string; seed: string; login: string; token: string }> {
+  const out = join(broker.data, `${uri.split('/').at(-1)!}.nk`);
+  const where = ['--data', broker.data, '--url', broker.natsUrl];
+  await run(Broker.program(), ['agent', 'add', uri, '--key-out', out, ...where]);
+  const { stdout } = await run(Broker.program(), ['token', 'add', uri, ...where]);
+  const [seed, login] = await Promise.all([readFile(out, 'utf8'), readFile(out.replace(/nk$/, 'login.nk'), 'utf8')]);
+  return { agent: uri, seed: seed.trim(), login: login.trim(), token: /parley_\S+/.exec(stdout)![0] };
 }

@@ -1,15 +1,12 @@
 /** Kills, clocks, keys and servers that are not there: nothing is lost, and nothing is said twice. */
 
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 
 import { connect } from '@nats-io/transport-node';
 
@@ -21,9 +18,8 @@ import { Signer } from '../src/sign.js';
 import { Broker } from '../src/testing.js';
 import { verifyTranscript } from '../src/verify.js';
 import { wakeupHandler } from '../src/wakeup.js';
-import { BUYER, buyer, Cups, cups, nine, SELLER, seller, transcript } from './agents.js';
+import { BUYER, buyer, Cups, cups, nine, registered, SELLER, seller, transcript } from './agents.js';
 
-const run = promisify(execFile);
 const program = fileURLToPath(new URL('./buyer.js', import.meta.url));
 
 interface Ran { code: number | null; signal: string | null; out: string }
@@ -71,15 +67,7 @@ test('a broker that dies loses nothing', async () => {
 
 test('own keys sign, over NATS and over HTTP, with a clock ten minutes off', async () => {
   await using broker = await Broker.start({ dev: false });
-  const keys = async (uri: string): Promise<{ agent: string; seed: string; login: string; token: string }> => {
-    const out = join(broker.data, `${uri.split('/').at(-1)!}.nk`);
-    const where = ['--data', broker.data, '--url', broker.natsUrl];
-    await run(Broker.program(), ['agent', 'add', uri, '--key-out', out, ...where]);
-    const { stdout } = await run(Broker.program(), ['token', 'add', uri, ...where]);
-    const [seed, login] = await Promise.all([readFile(out, 'utf8'), readFile(out.replace(/nk$/, 'login.nk'), 'utf8')]);
-    return { agent: uri, seed: seed.trim(), login: login.trim(), token: /parley_\S+/.exec(stdout)![0] };
-  };
-  const [b, s] = [await keys(BUYER), await keys(SELLER)];
+  const [b, s] = [await registered(broker, BUYER), await registered(broker, SELLER)];
   await using sells = seller({ transport: nats({ connect, servers: broker.natsUrl, ...s }) }).start();
   const overNats = nats({ connect, servers: broker.natsUrl, ...b });
   const overHttp = new HTTP(broker.url, b.token, new Signer(BUYER, b.seed), BUYER);

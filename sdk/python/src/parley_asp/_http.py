@@ -15,6 +15,7 @@ from .errors import NoAnswer, Refusal, StaleTimestamp, VersionUnsupported, refus
 CONTRACT = 1  # of the broker's api, as GET /v1/asp says it
 
 _PATHS = {  # of verbs: method and path; members of the request that the path does not name go along
+    "session.get": ("GET", "/sessions/{sessionId}"),
     "session.list": ("GET", "/sessions"),
     "session.snapshot": ("GET", "/sessions/{sessionId}/snapshot"),
     "session.messages": ("GET", "/sessions/{sessionId}/messages"),
@@ -36,7 +37,7 @@ class HTTP:
 
     def __init__(self, url: str, token: str, signer: Signer | None = None, agent: str | None = None) -> None:
         self.identity = agent or (token if token.startswith("agent://") else token.rpartition("_")[0]) or token
-        self._signer = signer
+        self.signer = signer
         self._contract = 0  # that the broker speaks, once it was asked
         self._ahead = 0.0  # seconds of the broker's clock before this one
         self._client = httpx.AsyncClient(
@@ -77,9 +78,9 @@ class HTTP:
     async def say(self, session: str, act: JSON, head: JSON | None, message_id: str) -> JSON:
         await self._checked()
         path, headers = f"/sessions/{session}/messages", {}
-        if self._signer is not None:
+        if self.signer is not None:
             now = time.time() + self._ahead
-            content = self._signer.envelope(session, act, head, message_id, now)
+            content = self.signer.envelope(session, act, head, message_id, now)
             headers["Content-Type"] = "application/asp+json"
         else:
             content = dumps({**act, "messageId": message_id})

@@ -24,7 +24,8 @@ class NATS:
 
     def __init__(self, url: str, signer: Signer, login: str | None) -> None:
         self.identity = signer.agent
-        self._url, self._signer, self._login = url, signer, login
+        self._url, self._login = url, login
+        self.signer: Signer = signer
         self._client: Client | None = None
         self._lock = asyncio.Lock()
         self._ahead = 0.0  # seconds of the broker's clock before this one
@@ -32,7 +33,7 @@ class NATS:
     async def _connected(self) -> Client:
         async with self._lock:
             if self._client is None:
-                token = token_of(self._signer.agent)
+                token = token_of(self.signer.agent)
                 options: dict[str, Any] = {"nkeys_seed_str": self._login} if self._login else {}
                 try:
                     connecting = nats.connect(
@@ -51,7 +52,7 @@ class NATS:
     async def _request(self, subject: str, data: bytes, timeout: float) -> Any:
         client = await self._connected()
         try:
-            reply = await client.request(f"asp.agent.{token_of(self._signer.agent)}.{subject}", data, timeout=timeout)
+            reply = await client.request(f"asp.agent.{token_of(self.signer.agent)}.{subject}", data, timeout=timeout)
         except (nats.errors.Error, asyncio.TimeoutError) as error:
             raise NoAnswer(f"{subject.rpartition('.')[0] or subject}: {type(error).__name__}") from None
         answer = loads(reply.data)
@@ -63,7 +64,7 @@ class NATS:
         return await self._request(f"api.{verb}", dumps(request), float(request.get("seconds", 0)) + _WAITS)
 
     async def say(self, session: str, act: JSON, head: JSON | None, message_id: str) -> JSON:
-        envelope = self._signer.envelope(session, act, head, message_id, time.time() + self._ahead)
+        envelope = self.signer.envelope(session, act, head, message_id, time.time() + self._ahead)
         try:
             answer: JSON = await self._request(f"submit.{session}", envelope, _TIMEOUT)
         except StaleTimestamp as error:

@@ -45,6 +45,11 @@ class Signer:
     def __repr__(self) -> str:
         return f"Signer({self.agent!r})"
 
+    def sign(self, data: bytes) -> bytes:
+        """The 64 bytes of a signature."""
+        signature: bytes = self._key.sign(data)
+        return signature
+
     def envelope(self, session: str, act: JSON, head: JSON | None, message_id: str, now: float) -> bytes:
         """The bytes of a signed envelope, on the entry that is the head."""
         at = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -63,6 +68,5 @@ class Signer:
         if head is not None:
             envelope["sequenceNumber"] = int(head["n"]) + 1
             envelope["integrity"]["previousHash"] = head["hash"]
-        signature: bytes = self._key.sign(dumps(envelope))
-        envelope["integrity"]["signature"] = "ed25519:" + signature.hex()
+        envelope["integrity"]["signature"] = "ed25519:" + self.sign(dumps(envelope)).hex()
         return dumps(envelope)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from ._json import JSON, dumps
+from ._sign import Signer
 from .errors import NoAnswer, RateLimited, Refusal, Unavailable
 
 R = TypeVar("R")
@@ -23,6 +24,10 @@ class Transport(Protocol):
 
     identity: str
     """What ids derive from: the agent's URI, or what stands for it."""
+
+    @property
+    def signer(self) -> Signer | None:
+        """What signs for the agent; None for a hosted one."""
 
     async def call(self, verb: str, request: JSON) -> Any:
         """Call a verb of the api (PROTOCOL.md section 9)."""

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel
 
+from ._binding import bound
 from ._http import HTTP
 from ._json import JSON
 from ._moves import act_of
@@ -160,7 +161,7 @@ class Agent(Generic[T]):
         self,
         with_: str,
         subject: str,
-        first: T | Mapping[str, Any] | None = None,
+        first: T | Mapping[str, Any] | Propose | None = None,
         *,
         mode: str = "asp/1",
         key: str = "",
@@ -172,7 +173,7 @@ class Agent(Generic[T]):
         The same arguments are the same session, also after a crash: ``key`` tells two of them apart.
 
         Args:
-            first: terms of the first offer; None waits for the other side's.
+            first: terms of the first offer, or the whole act; None waits for the other side's.
             mode: of the session (PROTOCOL.md section 8).
             timeout: seconds; then the deal is returned as it is, and goes on in the background.
 
@@ -202,7 +203,7 @@ class Agent(Generic[T]):
         self,
         with_: str,
         subject: str,
-        first: T | Mapping[str, Any] | None = None,
+        first: T | Mapping[str, Any] | Propose | None = None,
         *,
         mode: str = "asp/1",
         key: str = "",
@@ -211,7 +212,7 @@ class Agent(Generic[T]):
         """Invite an agent, and return the session; ``reduce`` makes the first offer. Again it is the same session."""
         session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
-        work.first = Propose(first, subject=subject) if first is not None else None
+        work.first = Propose(first, subject=subject) if first is not None and not isinstance(first, Propose) else first
         await self._invite(session, with_, subject, mode, policy)
         return session
 
@@ -219,7 +220,7 @@ class Agent(Generic[T]):
         return uuid7_of(self._transport.identity, with_, subject, mode, key)
 
     async def tender(
-        self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | None = None, **options: Any
+        self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | Propose | None = None, **options: Any
     ) -> list[Deal[T]]:
         """Negotiate with several agents at once, each in a session of its own; ``options`` are those of negotiate."""
         return list(await asyncio.gather(*(self.negotiate(a, subject, first, **options) for a in agents)))
@@ -329,6 +330,8 @@ class Agent(Generic[T]):
         deal = await self._look(session, work)
         while True:
             work.last = deal
+            if work.timer is not None:
+                work.timer.cancel()
             if deal.over:
                 for final in work.finals:
                     if not final.done():
@@ -338,7 +341,7 @@ class Agent(Generic[T]):
             if decision is None or isinstance(decision, Wait):
                 self._rest(session, work, deal, decision.seconds if decision else None)
                 return
-            act = act_of(decision, deal)
+            act = await bound(deal, act_of(decision, deal), self._transport.signer, self._ask)
             if isinstance(decision, Escalate) and act["body"].get("referenceId"):
                 self._asked_before(deal, act["body"]["referenceId"])
             if said >= MOST_IN_A_ROW:
@@ -440,8 +443,6 @@ class Agent(Generic[T]):
 
     def _rest(self, session: str, work: _Work[T], deal: Deal[T], seconds: float | None) -> None:
         """Look again when an offer expires, or when the handler wants to."""
-        if work.timer is not None:
-            work.timer.cancel()
         now = time.time()
         times = [o.expires.timestamp() - now + 0.5 for o in deal.offers if o.open and o.expires is not None]
         if seconds is not None:

@@ -17,7 +17,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -253,18 +253,14 @@ class _Check:
         if not isinstance(terms, dict):
             self.fault("/evidence/offer", "the entry makes no offer")
             return
-        salt = _salt(offer)
-        salts = {n: _b64(hmac.new(salt, n.encode(), hashlib.sha256).digest()) for n in terms}
         accepted = entries.get("close") or (rulings[-1] if rulings else entries["acceptance"])
-        made: JSON = {name: d[name] for name in ("parties", "ccc", "regulated_obligations") if name in d}
-        made["agreement_id"] = _agreement_id(offer.session, name)
-        made["negotiation_id"] = ("neg_" if d["negotiation_id"].startswith("neg_") else "") + offer.session
-        made["terms_digests"] = {n: _digest([salts[n], n, terms[n]]) for n in terms}
-        made["effective_from"] = body.get("effectiveFrom") or accepted.receipt["acceptedAt"]
-        for of, to in (("category", "category"), ("effectiveUntil", "effective_until")):
-            if body.get(of):
-                made[to] = body[of]
-        if _digest(made) != d["agreement_hash"]:
+        inherited: JSON = {name: d[name] for name in ("ccc", "regulated_obligations") if name in d}
+        prefix = "neg_" if d["negotiation_id"].startswith("neg_") else ""
+        made = hash_of(
+            offer.session, name, d["parties"], {"effectiveFrom": accepted.receipt["acceptedAt"], **body, "terms": terms},
+            _salt(offer), inherited, prefix,
+        )  # fmt: skip
+        if made != d["agreement_hash"]:
             self.fault("/agreement_hash", "the entries of offer and acceptance make another agreement")
         if len(d["terms"]) < len(d["terms_digests"]):
             self.fault("/evidence/offer", "tells the terms that were taken out")
@@ -356,6 +352,39 @@ def _shaped(d: Any) -> JSON:
     return d
 
 
+def hash_of(session: str, offer: str, parties: Sequence[str], body: JSON, salt: bytes, inherited: JSON, prefix: str = "") -> str:
+    """The hash of the agreement that an offer becomes.
+
+    Args:
+        offer: its id; body: what it says.
+        parties: DIDs, the one of who made the offer first.
+        inherited: ``ccc`` and ``regulated_obligations`` of the parties, where they have them.
+        prefix: of the negotiation's id, ``neg_`` with OAP's ids.
+    """
+    terms = body["terms"]
+    salts = {name: b64(hmac.new(salt, name.encode(), hashlib.sha256).digest()) for name in terms}
+    agreement: JSON = {**inherited, "parties": list(parties)}
+    agreement["agreement_id"] = _agreement_id(session, offer)
+    agreement["negotiation_id"] = prefix + session
+    agreement["terms_digests"] = {name: _digest([salts[name], name, value]) for name, value in terms.items()}
+    for member, its in (("category", "category"), ("effectiveFrom", "effective_from"), ("effectiveUntil", "effective_until")):
+        if body.get(member):
+            agreement[its] = body[member]
+    return _digest(agreement)
+
+
+def salt_in(body: JSON) -> bytes | None:
+    """The salt that an offer has."""
+    given = body.get("agreementSalt", "")
+    return base64.urlsafe_b64decode(given + "=") if isinstance(given, str) and re.fullmatch(r"[A-Za-z0-9_-]{43}", given) else None
+
+
+def did_of(agent: str) -> str:
+    """The DID of a principal that has registered no other."""
+    name = agent.partition("://")[2]
+    return "did:web:" + (name.replace("/", "/%40", 1) if agent.startswith("human://") else name).replace("/", ":")
+
+
 def _body(e: Entry) -> JSON:
     return dict(e.sent["content"]["body"])
 
@@ -385,9 +414,8 @@ def _agreement_id(session: str, proposal: str) -> str:
 
 def _salt(offer: Entry) -> bytes:
     """The salt that the offer has, or one that derives from what only the participants know."""
-    given = _body(offer).get("agreementSalt", "")
-    if isinstance(given, str) and re.fullmatch(r"[A-Za-z0-9_-]{43}", given):
-        return base64.urlsafe_b64decode(given + "=")
+    if (given := salt_in(_body(offer))) is not None:
+        return given
     own = {name: v for name, v in offer.sent["integrity"].items() if name != "signature"}
     signed = rfc8785.dumps({**offer.sent, "integrity": own})
     return hashlib.sha256(b"parley agreement salt\n" + offer.sent["integrity"]["signature"].encode() + signed).digest()
@@ -402,10 +430,11 @@ def _signed_hash(key: str, of: str, signature: str) -> bool:
         raw = base64.urlsafe_b64decode(signature + "=" * (-len(signature) % 4))
     except (ValueError, binascii.Error):
         return False
-    return _b64(raw) == signature and signed_by(key, of.encode(), "ed25519:" + raw.hex())
+    return b64(raw) == signature and signed_by(key, of.encode(), "ed25519:" + raw.hex())
 
 
-def _b64(raw: bytes) -> str:
+def b64(raw: bytes) -> str:
+    """base64url without padding."""
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from . import agent as _async
 from ._json import JSON
-from .acts import Act
+from .acts import Act, Propose
 from .deal import Deal
 
 T = TypeVar("T", bound=BaseModel)
@@ -75,10 +75,12 @@ class Agent(Generic[T]):
         self._thread.join()
         self._loop.close()
 
-    def negotiate(self, with_: str, subject: str, first: T | Mapping[str, Any] | None = None, **options: Any) -> Deal[T]:
+    def negotiate(self, with_: str, subject: str, first: T | Mapping[str, Any] | Propose | None = None, **options: Any) -> Deal[T]:
         return self._do(self._agent.negotiate(with_, subject, first, **options))
 
-    def tender(self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | None = None, **options: Any) -> list[Deal[T]]:
+    def tender(
+        self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | Propose | None = None, **options: Any
+    ) -> list[Deal[T]]:
         return self._do(self._agent.tender(agents, subject, first, **options))
 
     def find(self, query: str = "", **options: Any) -> list[JSON]:
