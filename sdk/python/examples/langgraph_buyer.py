@@ -1,6 +1,6 @@
 """A LangGraph agent that buys cups. Run it again whenever something happened: it goes on where it was parked.
 
-PARLEY_URL, PARLEY_TOKEN and CHECKPOINTS (a file) come from the environment.
+PARLEY_URL, PARLEY_TOKEN and PARKED (a file) come from the environment.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ async def main() -> None:
     graph.add_edge(START, "negotiate")
     graph.add_edge("negotiate", END)
     thread: Any = {"configurable": {"thread_id": "cups"}}
-    async with AsyncSqliteSaver.from_conn_string(os.environ["CHECKPOINTS"]) as checkpoints:
+    async with AsyncSqliteSaver.from_conn_string(os.environ["PARKED"]) as checkpoints:
         app = graph.compile(checkpointer=checkpoints)
         begun = (await app.aget_state(thread)).created_at is not None
         result = await resume(app, thread) if begun else await app.ainvoke({"seller": "agent://widgets.co/seller"}, config=thread)

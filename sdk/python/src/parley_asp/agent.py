@@ -100,6 +100,11 @@ class Agent(Generic[T]):
         """Read ``PARLEY_URL``, ``PARLEY_TOKEN``, ``PARLEY_AGENT``, ``PARLEY_SEED`` and ``PARLEY_LOGIN``."""
         return cls(**options_from_env(), terms=terms, floats=floats)
 
+    @property
+    def terms(self) -> type[T] | None:
+        """The author's model of terms."""
+        return self._terms
+
     # --- handlers
 
     def on_turn(self, handler: Handler[T]) -> Handler[T]:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from langgraph.types import Command, interrupt
 
 from ..agent import Agent
+from ._negotiation import outcome
 
 Opens = Callable[[Any], Awaitable[str]]
 
@@ -34,16 +35,16 @@ def negotiation(agent: Agent[Any], opens: Opens, result: str = "deal") -> Node:
 
     Args:
         opens: makes the session of a state, as ``agent.open`` does; again it must be the same.
-        result: the key of the state that gets what came of it: ``sessionId``, ``outcome``, ``agreed`` (terms or None).
+        result: the key of the state that gets what came of it: ``sessionId``, ``state``, ``outcome``, ``agreed`` (terms or None).
     """
 
     async def node(state: Any) -> dict[str, Any]:
         session = await opens(state)
         deal = await agent.reduce(session)
         while not deal.over:
-            interrupt({"sessionId": session, "state": deal.state, "waiting": (deal.view.get("waiting") or {}).get("for", [])})
+            interrupt(outcome(deal))
             deal = await agent.reduce(session)  # what resumed it may be older than what there is
-        return {result: {"sessionId": session, "outcome": deal.outcome, "agreed": dict(deal.agreed.raw) if deal.agreed else None}}
+        return {result: outcome(deal)}
 
     return node
 

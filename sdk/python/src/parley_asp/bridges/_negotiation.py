@@ -1,0 +1,65 @@
+"""What the bridges to frameworks share: a model starts a negotiation by a tool call, and reads what came of it.
+
+The handlers of the agent decide what is said, and a human decides what is escalated, in parley's inbox. The
+framework's run is parked meanwhile. It may call again, also after a crash: the same request is the same session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError, create_model
+
+from .._json import JSON, plain
+from ..agent import Agent
+from ..deal import Deal
+from ..errors import ParleyError, Refusal
+
+NAME = "negotiate"
+ABOUT = "Negotiate with another agent until you agree or not. You may have to wait for it. You get what came of it."
+
+
+class Negotiations:
+    """Negotiations of one agent that a model starts.
+
+    Args:
+        key: of the task that the model works on, such as an order's number. The same request of the model with the
+            same key is the same session.
+        mode, policy: of the sessions.
+    """
+
+    def __init__(self, agent: Agent[Any], key: str = "", mode: str = "asp/1", policy: Mapping[str, Any] | None = None) -> None:
+        self._agent, self._key, self._mode, self._policy = agent, key, mode, policy
+        self.request: type[BaseModel] = create_model(
+            "Negotiate",
+            counterparty=(str, Field(description="the other agent's URI, agent://…")),
+            subject=(str, Field(description="what is negotiated, in a few words")),
+            terms=(agent.terms or dict[str, Any], Field(description="your first offer")),
+        )
+
+    async def look(self, arguments: Mapping[str, Any]) -> Deal[Any]:
+        """Begin the negotiation, or go on with it, until it has to wait for somebody else, or is over.
+
+        Raises:
+            NotStarted: the request, or the invitation, is refused: tell the model.
+        """
+        try:
+            asked: Any = self.request.model_validate(arguments)
+            session = await self._agent.open(
+                asked.counterparty, asked.subject, asked.terms, mode=self._mode, key=self._key, policy=self._policy
+            )
+        except (ValidationError, Refusal) as error:
+            raise NotStarted(str(error)) from None
+        return await self._agent.reduce(session)
+
+
+class NotStarted(ParleyError):
+    """A negotiation does not begin."""
+
+
+def outcome(deal: Deal[Any]) -> JSON:
+    """What came of a negotiation, or what it waits for: ``sessionId``, ``state``, ``outcome``, ``agreed``, ``waiting``."""
+    agreed = plain(dict(deal.agreed.raw)) if deal.over and deal.agreed else None
+    waiting = [] if deal.over else (deal.view.get("waiting") or {}).get("for", [])
+    return {"sessionId": deal.id, "state": deal.state, "outcome": deal.outcome, "agreed": agreed, "waiting": waiting}

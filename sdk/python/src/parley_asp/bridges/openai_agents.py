@@ -1,0 +1,68 @@
+"""OpenAI Agents: a model's call of the tool ``negotiate`` needs an approval, which the end of the negotiation gives.
+
+::
+
+    bridge = Negotiation(agent, key="order 7")
+    assistant = Agent(name="Buyer", tools=[bridge.tool])
+    result = await Runner.run(assistant, "Buy cups")                   # has interruptions: store result.to_state().to_json()
+    state = await RunState.from_json(assistant, stored)
+    if await bridge.resume(state):                                     # when something happened: False while one is not over
+        result = await Runner.run(assistant, state)
+
+``resume`` is safe to call at any time, by any process. The approval is none of a human: the handlers of ``agent`` decide
+what is said, and an ESCALATE is decided by a human in parley's inbox.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agents import FunctionTool, RunState
+from agents.tool_context import ToolContext
+
+from .._json import dumps
+from ._negotiation import ABOUT, NAME, Negotiations, NotStarted, outcome
+
+
+class Negotiation(Negotiations):
+    """The tool ``negotiate``, and what goes on with its calls."""
+
+    @property
+    def tool(self) -> FunctionTool:
+        return FunctionTool(
+            name=NAME,
+            description=ABOUT,
+            params_json_schema=self.request.model_json_schema(),
+            on_invoke_tool=self._call,
+            needs_approval=self._waits,
+            strict_json_schema=False,  # terms may have members that are left out
+        )
+
+    async def _call(self, context: ToolContext[Any], arguments: str) -> str:
+        try:
+            return dumps(outcome(await self.look(json.loads(arguments)))).decode()
+        except NotStarted as error:
+            return f"It does not begin: {error}"
+
+    async def _waits(self, context: Any, arguments: Mapping[str, Any], call_id: str) -> bool:
+        try:
+            return not (await self.look(arguments)).over
+        except NotStarted:
+            return False  # the call says why
+
+    async def resume(self, state: RunState[Any, Any]) -> bool:
+        """Let each call of the tool go on whose negotiation is over; reports whether all are."""
+        over = True
+        for item in state.get_interruptions():
+            if item.tool_name != NAME:
+                continue
+            if await self._waits(None, json.loads(item.arguments or "{}"), ""):
+                over = False
+            else:
+                state.approve(item)
+        return over
+
+
+__all__ = ["Negotiation"]
