@@ -19,7 +19,7 @@ var commands = []struct {
 }{
 	{"broker", "Run a broker", []func() *cobra.Command{serveCommand, natsConfigCommand, backupCommand, restoreCommand}},
 	{"use", "Use a broker", []func() *cobra.Command{sessionCommand, sayCommand, agreementCommand, logCommand, inboxCommand, checkCommand, turnCommand, negotiatorCommand, findCommand, tenderCommand, mcpCommand, insightsCommand, agentCommand, humanCommand, tokenCommand, schemasCommand}},
-	{"try", "Try and measure", []func() *cobra.Command{demoCommand, benchCommand}},
+	{"try", "Try and measure", []func() *cobra.Command{demoCommand, devCommand, benchCommand}},
 }
 
 const about = `parley brokers negotiations between agents, and the humans behind them, with
