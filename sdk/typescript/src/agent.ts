@@ -126,14 +126,12 @@ export class Agent<T> {
   }
 
   /**
-   * Invite an agent, make the first offer (its terms, or the whole act), and let `onTurn` decide until the session is over. The same arguments
-   * are the same session, also after a crash.
+   * Invite an agent, make the first offer (its terms, or the whole act), and let `onTurn` decide until the session
+   * is over. The same arguments are the same session, also after a crash.
    */
   async negotiate(peer: string, subject: string, first?: (T & Terms) | Act, o: NegotiateOptions = {}): Promise<Deal<T>> {
     this.start();
-    const session = await uuid7Of(this.#transport.identity, peer, subject, o.mode ?? 'asp/1', o.key ?? '');
-    const work = this.#workOf(session);
-    work.first = first && ('performative' in first && 'fills' in first ? first : propose(first, { subject }));
+    const [session, work] = await this.#begin(peer, subject, first, o);
     let timer: ReturnType<typeof setTimeout> | undefined;
     let final: ((deal: Deal<T>) => void) | undefined;
     const over = new Promise<Deal<T>>((resolve) => { work.finals.add((final = resolve)); });
@@ -152,6 +150,13 @@ export class Agent<T> {
       this.#stop.signal.removeEventListener('abort', end);
       if (final) work.finals.delete(final);
     }
+  }
+
+  /** Invite an agent, and return the session; `reduce` makes the first offer. The same arguments are the same session. */
+  async open(peer: string, subject: string, first?: (T & Terms) | Act, o: Omit<NegotiateOptions, 'timeout'> = {}): Promise<string> {
+    const [session] = await this.#begin(peer, subject, first, o);
+    await this.#invite(session, peer, subject, o);
+    return session;
   }
 
   /** Negotiate with several agents at once, each in a session of its own. */
@@ -217,6 +222,13 @@ export class Agent<T> {
       for (const row of page.sessions) if (!over(row.state) || this.#work.has(row.sessionId)) this.#wake(row.sessionId);
       cursor = page.sessions.every((row) => over(row.state)) ? undefined : page.next;
     } while (cursor !== undefined);
+  }
+
+  async #begin(peer: string, subject: string, first: (T & Terms) | Act | undefined, o: NegotiateOptions): Promise<[string, Work<T>]> {
+    const session = await uuid7Of(this.#transport.identity, peer, subject, o.mode ?? 'asp/1', o.key ?? '');
+    const work = this.#workOf(session);
+    work.first = first && ('performative' in first && 'fills' in first ? first : propose(first, { subject }));
+    return [session, work];
   }
 
   #workOf(session: string): Work<T> {
