@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -211,9 +212,9 @@ def test_errors_rest_until_there_is_news(broker: Broker) -> None:
     run(main())
 
 
-def test_invitation_that_is_withdrawn_and_offer_that_expires(broker: Broker) -> None:
+def test_invitation_that_is_withdrawn(broker: Broker) -> None:
     slow: asyncio.Event
-    expired: list[str] = []
+    refusals: list[str] = []
 
     async def main() -> None:
         nonlocal slow
@@ -239,7 +240,7 @@ def test_invitation_that_is_withdrawn_and_offer_that_expires(broker: Broker) -> 
 
         @agent.on_refused
         def refused(deal: Deal[Cups], decision: Any, refusal: Refusal) -> None:
-            expired.append(refusal.code)
+            refusals.append(refusal.code)
 
         async with agent, buyer:
             deal = await buyer.negotiate(SELLER, "withdrawn", timeout=0.5)
@@ -250,7 +251,52 @@ def test_invitation_that_is_withdrawn_and_offer_that_expires(broker: Broker) -> 
             assert [a for _, a in await transcript(buyer, deal.id)] == ["PROPOSE", "WITHDRAW"]
             again = await buyer.negotiate(SELLER, "lives", timeout=1)
             assert again.state == "INTRODUCED"  # the agent goes on
-            assert not errors and not expired
+            assert not errors and not refusals
+
+    run(main())
+
+
+def test_offer_that_expires(broker: Broker) -> None:
+    """An answer that is too late is decided again; who waits is called when the offer expires."""
+    slept: list[str] = []
+
+    async def main() -> None:
+        buyer: Agent[Cups] = Agent(url=broker.url, token=BUYER, terms=Cups)
+        sells: Agent[Any] = Agent(url=broker.url, token=SELLER)
+
+        @buyer.on_turn
+        async def decide(deal: Deal[Cups]) -> Decision:
+            if deal.agreed:
+                return Close.completed()
+            if deal.their_offer and not slept:
+                expires = deal.their_offer.expires
+                assert expires is not None
+                await asyncio.sleep((expires - datetime.now(timezone.utc)).total_seconds() + 0.2)
+                slept.append("")
+                return Accept(deal.their_offer)
+            return None if deal.my_offer else Propose(Cups(price=Decimal(70)), subject="cups")
+
+        @buyer.on_refused
+        def refused(deal: Deal[Cups], decision: Any, refusal: Refusal) -> None:
+            slept.append(refusal.code)
+
+        @sells.on_invitation
+        def invited(deal: Deal[Any]) -> Decision:
+            return Accept("invitation")
+
+        @sells.on_turn
+        def answer(deal: Deal[Any]) -> Decision:
+            if deal.agreed or not deal.their_offer:
+                return None
+            if deal.their_offer.raw["price"] == 70:
+                return Accept(deal.their_offer)
+            until = (datetime.now(timezone.utc) + timedelta(seconds=1)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            return Counter(deal.their_offer, {"price": 90, "currency": "EUR"}, also={"validUntil": until})
+
+        async with sells, buyer:
+            deal = await buyer.negotiate(SELLER, "cups", Cups(price=Decimal(60)), timeout=30)
+            acts = [a for _, a in await transcript(buyer, deal.id)]
+            assert deal.agreed and deal.agreed.terms.price == 70 and acts.count("ACCEPT") == 2 and slept == [""], (slept, acts)
 
     run(main())
 

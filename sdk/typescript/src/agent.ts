@@ -9,7 +9,7 @@ import { bound } from './binding.js';
 import { Deal, type Delegation, type TermsSchema } from './deal.js';
 import { isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal } from './errors.js';
 import { HTTP } from './http.js';
-import { uuid7Of } from './json.js';
+import { canonical, uuid7Of } from './json.js';
 import { draftOf } from './moves.js';
 import { Signer } from './sign.js';
 import type { Draft, Entry, Snapshot, Transport } from './wire.js';
@@ -312,6 +312,11 @@ export class Agent<T> {
           continue;
         }
         if (!(error instanceof Refusal) || error.code === 'unknown_session') throw error;
+        const now = await this.#look(session, work);
+        if (now.head !== deal.head || canonical(now.moves) !== canonical(deal.moves)) { // such as when the offer has expired: decide again
+          said++;
+          continue;
+        }
         if (this.#refused) await this.#refused(deal, decision, error);
         else console.warn(`parley: ${draft.performative} in ${session} is refused: ${error.message}`);
         return;

@@ -1,6 +1,6 @@
 /**
  * A real broker for node:test and vitest, and a counterparty that follows a script. The broker is the program
- * `parley` on the PATH, or `PARLEY_BINARY`.
+ * `parley` that comes with the package.
  */
 
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -13,6 +13,7 @@ import { createInterface } from 'node:readline';
 import { accept, counter, inform, propose, reject, type Act } from './acts.js';
 import { Agent } from './agent.js';
 import type { Deal, Offer } from './deal.js';
+import { program } from './program.js';
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -39,9 +40,9 @@ export class Broker {
     return broker;
   }
 
-  /** The program `parley`. */
+  /** The program `parley`: of `PARLEY_BINARY`, of the package for this platform, or on the PATH. */
   static program(): string {
-    return process.env['PARLEY_BINARY'] ?? 'parley';
+    return program();
   }
 
   /** Start it again, and return once it serves. */

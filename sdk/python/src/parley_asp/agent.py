@@ -363,6 +363,10 @@ class Agent(Generic[T]):
             except Refusal as refused:
                 if refused.code == "unknown_session":
                     raise
+                now = await self._look(session, work)
+                if (now.head, now.moves) != (deal.head, deal.moves):  # such as when the offer has expired: decide again
+                    deal, said = now, said + 1
+                    continue
                 await _called(self._on_refused, deal, decision, refused) if self._on_refused else log.warning(
                     "%s in %s is refused: %s", act["performative"], session, refused
                 )

@@ -1,7 +1,7 @@
 """A real broker for pytest, and a counterparty that follows a script.
 
 Installed with the package: a test that names the fixture ``parley_broker`` has a broker of its own, and
-``counterparty`` makes agents for it. The broker is the program ``parley`` on the PATH, or ``PARLEY_BINARY``.
+``counterparty`` makes agents for it. The broker is the program ``parley`` that comes with the wheel.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -43,10 +44,11 @@ class Broker:
 
     @staticmethod
     def program() -> str:
-        """The program ``parley``."""
-        found = os.environ.get("PARLEY_BINARY") or shutil.which("parley")
+        """The program ``parley``: of ``PARLEY_BINARY``, of the installed wheel, or on the PATH."""
+        here = shutil.which("parley", path=sysconfig.get_path("scripts"))
+        found = os.environ.get("PARLEY_BINARY") or here or shutil.which("parley")
         if found is None:
-            raise RuntimeError("no program parley: put it on the PATH, or set PARLEY_BINARY")
+            raise RuntimeError("no program parley: this wheel has none for this machine; put it on the PATH, or set PARLEY_BINARY")
         return found
 
     def start(self) -> None:
