@@ -7,12 +7,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_agent import BUYER, SELLER, run, seller, transcript
 
+from parley_asp import Agent, Refusal
 from parley_asp.testing import Broker, Human
 from parley_asp.tools import NegotiationTools
 
@@ -71,5 +73,77 @@ def test_langchain_tools(broker: Broker) -> None:
             opened = await found["open_negotiation"].ainvoke({"with": [SELLER], "purpose": "cups", "terms": {"price": 60}, "seconds": 1})
             listed = await found["list_negotiations"].ainvoke({})
             assert json.loads(opened)["negotiationId"] in listed
+
+    run(main())
+
+
+def assistant_of_openai(bridge: Any, arguments: str) -> Any:
+    """An assistant whose model calls the tool once, with these arguments, and says what it got."""
+    from agents import Agent as Assistant
+    from agents import Model, ModelResponse, Usage, set_tracing_disabled
+    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+    set_tracing_disabled(True)
+
+    class Calls(Model):
+        async def get_response(self, system_instructions: Any, input: Any, *args: Any, **options: Any) -> ModelResponse:
+            last = input[-1] if isinstance(input, list) else {}
+            if last.get("type") == "function_call_output":
+                text = ResponseOutputText(annotations=[], text=last["output"], type="output_text")
+                message = ResponseOutputMessage(id="m", content=[text], role="assistant", status="completed", type="message")
+                return ModelResponse(output=[message], usage=Usage(), response_id=None)
+            call = ResponseFunctionToolCall(arguments=arguments, call_id="call_1", name="negotiate", type="function_call")
+            return ModelResponse(output=[call], usage=Usage(), response_id=None)
+
+        def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+            raise NotImplementedError
+
+    return Assistant(name="Buyer", tools=[bridge.tool], model=Calls())
+
+
+@pytest.mark.parametrize("arguments", ['{"counterparty": ', "[1]", '{"subject": "cups"}'])
+def test_openai_agents_reads_what_is_wrong(arguments: str, broker: Broker) -> None:
+    """Also of arguments that are no JSON, which the framework parks by itself: the run goes on."""
+    from agents import Runner, RunState
+
+    from parley_asp.bridges.openai_agents import Negotiation
+
+    async def main() -> None:
+        agent: Agent[Any] = Agent(url=broker.url, token=BUYER)
+        bridge = Negotiation(agent)
+        assistant = assistant_of_openai(bridge, arguments)
+        result = await Runner.run(assistant, "Buy cups")
+        if result.interruptions:
+            state: Any = await RunState.from_json(assistant, result.to_state().to_json())
+            assert await bridge.resume(state)
+            result = await Runner.run(assistant, state)
+        assert "It does not begin" in result.final_output and "counterparty" in result.final_output
+        await agent.close()
+
+    run(main())
+
+
+def test_token_expires_while_parked(broker: Broker) -> None:
+    """The program is told, and no model: the negotiation is under way."""
+    from agents import Runner, RunState
+    from pydantic_ai import DeferredToolRequests
+    from pydantic_ai.messages import ToolCallPart
+
+    from parley_asp.bridges import openai_agents, pydantic_ai
+
+    request = {"counterparty": SELLER, "subject": "cups", "terms": {"price": 60}}
+
+    async def main() -> None:
+        agent: Agent[Any] = Agent(url=broker.url, token=BUYER)
+        late: Agent[Any] = Agent(url=broker.url, token="expired")
+        assistant = assistant_of_openai(openai_agents.Negotiation(agent), json.dumps(request))
+        parked = (await Runner.run(assistant, "Buy cups")).to_state().to_json()
+        with pytest.raises(Refusal, match="unauthorized"):
+            await openai_agents.Negotiation(late).resume(await RunState.from_json(assistant, parked))
+        with pytest.raises(Refusal, match="unauthorized"):
+            await pydantic_ai.Negotiation(late).resume(DeferredToolRequests(calls=[ToolCallPart("negotiate", request)]))
+        assert not await openai_agents.Negotiation(agent).resume(await RunState.from_json(assistant, parked))
+        await agent.close()
+        await late.close()
 
     run(main())

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 from .._json import JSON, plain
 from ..agent import Agent
 from ..deal import Deal
-from ..errors import ParleyError, Refusal
+from ..errors import ParleyError, Refusal, SignatureInvalid, Unauthorized, VersionUnsupported
 
 NAME = "negotiate"
 ABOUT = "Negotiate with another agent until you agree or not. You may have to wait for it. You get what came of it."
@@ -43,12 +43,15 @@ class Negotiations:
 
         Raises:
             NotStarted: the request, or the invitation, is refused: tell the model.
+            Refusal: the program itself is refused, such as when its token has expired. The negotiation may be under way.
         """
         try:
             asked: Any = self.request.model_validate(arguments)
             session = await self._agent.open(
                 asked.counterparty, asked.subject, asked.terms, mode=self._mode, key=self._key, policy=self._policy
             )
+        except (Unauthorized, SignatureInvalid, VersionUnsupported):
+            raise
         except (ValidationError, Refusal) as error:
             raise NotStarted(str(error)) from None
         return await self._agent.reduce(session)

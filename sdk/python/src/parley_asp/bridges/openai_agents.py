@@ -22,7 +22,7 @@ from typing import Any
 from agents import FunctionTool, RunState
 from agents.tool_context import ToolContext
 
-from .._json import dumps
+from .._json import JSON, dumps
 from ._negotiation import ABOUT, NAME, Negotiations, NotStarted, outcome
 
 
@@ -42,7 +42,7 @@ class Negotiation(Negotiations):
 
     async def _call(self, context: ToolContext[Any], arguments: str) -> str:
         try:
-            return dumps(outcome(await self.look(json.loads(arguments)))).decode()
+            return dumps(outcome(await self.look(_arguments(arguments)))).decode()
         except NotStarted as error:
             return f"It does not begin: {error}"
 
@@ -58,11 +58,20 @@ class Negotiation(Negotiations):
         for item in state.get_interruptions():
             if item.tool_name != NAME:
                 continue
-            if await self._waits(None, json.loads(item.arguments or "{}"), ""):
+            if await self._waits(None, _arguments(item.arguments), ""):
                 over = False
             else:
                 state.approve(item)
         return over
+
+
+def _arguments(text: str | None) -> JSON:
+    """The arguments of a call; none of what is no JSON object, which the framework interrupts without asking the tool."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 __all__ = ["Negotiation"]
