@@ -184,8 +184,11 @@ func (s *Server) ClientURL() string { return s.nats.ClientURL() }
 // InProcess makes a connection within the process, without a socket. It must log in all the same.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
-// Shutdown closes all connections and the stores, and returns when they are closed.
+// Shutdown closes all connections and the stores, and returns when they are closed. It first stops to accept
+// connections: version 2.15.2 of the server has ended what a login needs before it closes its listeners, and a
+// client that logs in then ends the program.
 func (s *Server) Shutdown() {
+	s.nats.LameDuckShutdown()
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()
 	s.mu.Lock()
@@ -220,6 +223,8 @@ func (o Options) server() (*server.Options, error) {
 		SyncAlways:             o.SyncInterval == 0,
 		SyncInterval:           o.SyncInterval,
 		DisableJetStreamBanner: true,
+		LameDuckGracePeriod:    1, // Shutdown does not wait
+		LameDuckDuration:       2,
 	}
 	if o.TLS != nil {
 		opts.TLSConfig, opts.TLSTimeout = o.TLS, loginTimeout.Seconds()
