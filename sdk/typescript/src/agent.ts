@@ -198,12 +198,10 @@ export class Agent<T> {
     let swept = false;
     while (!this.#stop.signal.aborted) {
       try {
+        cursor ??= await this.#news(undefined, 0); // before the sweep, so that nothing comes between the two
         if (!swept) await this.#sweep();
         swept = true;
-        const asked = { seconds: waitSeconds, ...(cursor === undefined ? {} : { since: cursor }) };
-        const answer = (await this.#transport.call('turn.wait', asked, this.#stop.signal)) as { cursor: string; snapshot?: Snapshot };
-        cursor = answer.cursor;
-        if (answer.snapshot) this.#wake(answer.snapshot.sessionId, answer.snapshot);
+        cursor = await this.#news(cursor, waitSeconds);
       } catch (error) {
         if (this.#stop.signal.aborted) return;
         swept = swept && !(error instanceof NoAnswer);
@@ -211,6 +209,14 @@ export class Agent<T> {
         await this.#pause(((error as Refusal).retryAfter ?? 1) * 1000);
       }
     }
+  }
+
+  /** Wakes the session of the next news, if there are any within some seconds; returns the cursor after them. */
+  async #news(since: string | undefined, seconds: number): Promise<string> {
+    const asked = { seconds, ...(since === undefined ? {} : { since }) };
+    const answer = (await this.#transport.call('turn.wait', asked, this.#stop.signal)) as { cursor: string; snapshot?: Snapshot };
+    if (answer.snapshot) this.#wake(answer.snapshot.sessionId, answer.snapshot);
+    return answer.cursor;
   }
 
   async #sweep(): Promise<void> {

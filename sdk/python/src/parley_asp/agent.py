@@ -272,23 +272,26 @@ class Agent(Generic[T]):
         swept = False
         while True:
             try:
+                if cursor is None:  # before the sweep, so that nothing comes between the two
+                    cursor = await self._news(None, 0)
                 if not swept:
                     await self._sweep()
                     swept = True
-                asked: JSON = {"seconds": WAIT_SECONDS, **({"since": cursor} if cursor else {})}
-                answer = await self._transport.call("turn.wait", asked)
+                cursor = await self._news(cursor, WAIT_SECONDS)
             except NoAnswer:
                 swept = False
                 await self._ask("session.list", {"limit": 1})
-                continue
             except Refusal as error:
                 if not error.retryable and error.code not in ("unavailable", "rate_limited"):
                     self._failed(None, error)
                 await asyncio.sleep(error.retry_after or 1)
-                continue
-            cursor = answer["cursor"]
-            if snapshot := answer.get("snapshot"):
-                self._wake(snapshot["sessionId"], snapshot)
+
+    async def _news(self, since: str | None, seconds: float) -> str:
+        """Wake the session of the next news, if there are any within some seconds; returns the cursor after them."""
+        answer = await self._transport.call("turn.wait", {"seconds": seconds, **({"since": since} if since else {})})
+        if snapshot := answer.get("snapshot"):
+            self._wake(snapshot["sessionId"], snapshot)
+        return str(answer["cursor"])
 
     async def _sweep(self) -> None:
         asked: JSON = {"limit": LIST_LIMIT}
