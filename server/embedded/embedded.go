@@ -184,9 +184,12 @@ func (s *Server) ClientURL() string { return s.nats.ClientURL() }
 // InProcess makes a connection within the process, without a socket. It must log in all the same.
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
-// Shutdown closes all connections and the stores, and returns when they are closed. It first stops to accept
-// connections: version 2.15.2 of the server has ended what a login needs before it closes its listeners, and a
-// client that logs in then ends the program.
+// lastLogins is how long a client that was let in last has to begin its login.
+const lastLogins = 50 * time.Millisecond
+
+// Shutdown closes all connections and the stores, and returns when they are closed. Lame duck mode closes the
+// listeners first: Shutdown of nats-server 2.15.2 ends its system account before them, and panics if a client
+// begins a login meanwhile.
 func (s *Server) Shutdown() {
 	s.nats.LameDuckShutdown()
 	s.nats.Shutdown()
@@ -223,8 +226,8 @@ func (o Options) server() (*server.Options, error) {
 		SyncAlways:             o.SyncInterval == 0,
 		SyncInterval:           o.SyncInterval,
 		DisableJetStreamBanner: true,
-		LameDuckGracePeriod:    1, // Shutdown does not wait
-		LameDuckDuration:       2,
+		LameDuckGracePeriod:    lastLogins,
+		LameDuckDuration:       lastLogins + 1, // clients are closed at once
 	}
 	if o.TLS != nil {
 		opts.TLSConfig, opts.TLSTimeout = o.TLS, loginTimeout.Seconds()

@@ -2,8 +2,11 @@ package embedded_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -50,6 +53,29 @@ func TestStreamsSurviveARestart(t *testing.T) {
 			testkit.Must(t, err)
 		}()
 	}
+}
+
+// Clients that log in while the server shuts down are cut off: nothing panics.
+func TestLoginsDuringShutdown(t *testing.T) {
+	t.Parallel()
+	w := start(t, false)
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	var logins atomic.Int64
+	for range 16 {
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				if nc, err := nats.Connect(w.server.ClientURL(), testkit.Bare(t, w.keys[alice])); err == nil {
+					logins.Add(1)
+					nc.Close()
+				}
+			}
+		})
+	}
+	testkit.Eventually(t, "clients log in", func() bool { return logins.Load() > 50 })
+	w.server.Shutdown()
+	stop()
+	clients.Wait()
 }
 
 // The broker itself answers too_large, so a large envelope must reach it (PROTOCOL.md §3).
