@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -58,7 +57,7 @@ Without --data nothing is kept.`,
 	flags.StringVar(&d.HTTP, "http", d.HTTP, "`HOST:PORT` of HTTP")
 	flags.StringVar(&d.policy, "policy", "", "YAML `FILE` with the policy of the counterparty, or default (default: it sells cups)")
 	flags.StringVar(&d.seller, "seller", "agent://widgets.co/seller", "`URI` of the counterparty")
-	flags.String("data", "", "keep the store and the keys in `DIR`")
+	flags.StringVar(&d.Data, "data", "", "keep the store and the keys in `DIR`")
 	flags.Bool("open", false, "open the inbox, where humans decide, in a browser ($BROWSER, else the system's)")
 	fullFlag(cmd)
 	return cmd
@@ -76,7 +75,7 @@ func (d *dev) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return usage(fmt.Errorf("--seller %s: %w", d.seller, err))
 	}
-	if d.Data = text(cmd, "data"); d.Data == "" {
+	if d.Data == "" {
 		if d.Data, err = os.MkdirTemp("", "parley-dev-"); err != nil {
 			return err
 		}
@@ -114,32 +113,31 @@ func (d *dev) run(cmd *cobra.Command) (err error) {
 	defer operator.Close() //nolint:errcheck // everything was answered
 	note(cmd, d.started(n)+fmt.Sprintf("\n  %s negotiates with you. What anybody says follows.", self))
 	a := &negotiator.Agent{Self: self, Policy: policy, Broker: principal, Worker: "dev", Lease: leftFor.Milliseconds()}
-	others.Go(func() { keepOn(ctx, func() error { return negotiate(ctx, quietly(cmd), a, pollEvery, false) }) })
+	others.Go(func() {
+		often(ctx, func() {
+			for did := "-"; did != ""; {
+				did, _ = a.Step(ctx) // a turn that it leaves waits again
+			}
+		})
+	})
 	if asked(cmd, "open") {
 		others.Go(func() { openInbox(ctx, cmd, "http://"+n.HTTPAddr+"/inbox/") })
 	}
-	keepOn(ctx, func() error { return d.prints(ctx, cmd, connection{Calls: &operator.Calls, operator: operator}) })
+	tails, c := map[performatives.SessionID]*tail{}, connection{Calls: &operator.Calls, operator: operator}
+	often(ctx, func() { showNews(ctx, cmd, c, tails) })
 	return nil
 }
 
-// quietly is a command that prints nothing of its own: what is said is printed once, for everybody.
-func quietly(cmd *cobra.Command) *cobra.Command {
-	quiet := &cobra.Command{}
-	quiet.SetContext(cmd.Context())
-	quiet.SetOut(io.Discard)
-	quiet.SetErr(io.Discard)
-	return quiet
-}
-
-// keepOn does something again until the context ends.
-func keepOn(ctx context.Context, do func() error) {
+// often does something again and again until the context ends.
+func often(ctx context.Context, do func()) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
-	for do() != nil && pause(ctx, ticker) == nil {
+	for err := error(nil); err == nil; err = pause(ctx, ticker) {
+		do()
 	}
 }
 
-// openInbox opens a page in a browser.
+// openInbox opens the inbox in a browser.
 func openInbox(ctx context.Context, cmd *cobra.Command, url string) {
 	program := browserFor(url)
 	if err := exec.CommandContext(ctx, program[0], program[1:]...).Run(); err != nil && ctx.Err() == nil {
@@ -147,30 +145,19 @@ func openInbox(ctx context.Context, cmd *cobra.Command, url string) {
 	}
 }
 
-// prints shows each new act in any session.
-func (d *dev) prints(ctx context.Context, cmd *cobra.Command, c connection) error {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	tails := map[performatives.SessionID]*tail{}
-	for {
-		for row, err := range c.Sessions(ctx, api.ListSessions{}) {
-			if err != nil {
-				return err
-			}
-			t := tails[row.Session]
-			if t == nil {
-				t = &tail{last: -1, chat: render.NewChat(style(cmd))}
-				tails[row.Session] = t
-			}
-			if t.next == row.Messages {
-				continue
-			}
-			if _, err := t.more(ctx, cmd, c, row.Session); err != nil {
-				return err
-			}
+// showNews prints what was said in any session since it was printed last. What fails is printed the next time.
+func showNews(ctx context.Context, cmd *cobra.Command, c connection, tails map[performatives.SessionID]*tail) {
+	for row, err := range c.Sessions(ctx, api.ListSessions{}) {
+		if err != nil {
+			return
 		}
-		if err := pause(ctx, ticker); err != nil {
-			return err
+		t := tails[row.Session]
+		if t == nil {
+			t = &tail{last: -1, chat: render.NewChat(style(cmd))}
+			tails[row.Session] = t
+		}
+		if t.next < row.Messages {
+			t.more(ctx, cmd, c, row.Session) //nolint:errcheck // it is asked again
 		}
 	}
 }

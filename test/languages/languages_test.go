@@ -54,8 +54,14 @@ func start(t *testing.T, p *testkit.Principal, url string, command ...string) *w
 	testkit.Must(t, err)
 	login, err := testkit.LoginOf(t, p.Key).Seed()
 	testkit.Must(t, err)
+	return launch(t, command, "AGENT="+string(p.Agent), "PEER="+string(seller), "SEED="+string(seed), "LOGIN="+string(login), "NATS="+url)
+}
+
+// launch runs a program in an environment until it ends, or the test does.
+func launch(t *testing.T, command []string, env ...string) *worker {
+	t.Helper()
 	w := &worker{T: t, cmd: exec.Command(command[0], command[1:]...), ended: make(chan error, 1)}
-	w.cmd.Env = append(os.Environ(), "AGENT="+string(p.Agent), "PEER="+string(seller), "SEED="+string(seed), "LOGIN="+string(login), "NATS="+url)
+	w.cmd.Env = append(os.Environ(), env...)
 	w.cmd.Stdout, w.cmd.Stderr = &w.out, &w.faults
 	testkit.Must(t, w.cmd.Start())
 	go func() { w.ended <- w.cmd.Wait() }()
