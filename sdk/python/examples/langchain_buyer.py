@@ -52,7 +52,7 @@ class Rules(BaseChatModel):
         last = messages[-1]
         if isinstance(last, ToolMessage):
             result = json.loads(str(last.content))
-            said = AIMessage(f"over {result['outcome']} {result['agreed']}")
+            said = AIMessage(f"over {result['outcome']} {result['agreed']!r}")
         else:
             request = {"counterparty": "agent://widgets.co/seller", "subject": "cups", "terms": {"price": 60}}
             said = AIMessage("", tool_calls=[{"name": "negotiate", "args": request, "id": "call_1"}])

@@ -45,7 +45,7 @@ class Rules(Model):
         last = input[-1] if isinstance(input, list) else {}
         if last.get("type") == "function_call_output":
             result = json.loads(last["output"])
-            text = ResponseOutputText(annotations=[], text=f"over {result['outcome']} {result['agreed']}", type="output_text")
+            text = ResponseOutputText(annotations=[], text=f"over {result['outcome']} {result['agreed']!r}", type="output_text")
             message = ResponseOutputMessage(id="m", content=[text], role="assistant", status="completed", type="message")
             return ModelResponse(output=[message], usage=Usage(), response_id=None)
         request = json.dumps({"counterparty": "agent://widgets.co/seller", "subject": "cups", "terms": {"price": 60}})

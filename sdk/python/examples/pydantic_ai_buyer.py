@@ -43,7 +43,7 @@ def model(messages: list[Any], info: Any) -> ModelResponse:
     last = messages[-1].parts[-1]
     if isinstance(last, ToolReturnPart):
         result: Any = last.content
-        return ModelResponse(parts=[TextPart(f"over {result['outcome']} {result['agreed']}")])
+        return ModelResponse(parts=[TextPart(f"over {result['outcome']} {result['agreed']!r}")])
     request = {"counterparty": "agent://widgets.co/seller", "subject": "cups", "terms": {"price": 60}}
     return ModelResponse(parts=[ToolCallPart("negotiate", request)])
 

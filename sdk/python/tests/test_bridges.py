@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -53,7 +54,8 @@ def test_killed_while_parked(framework: str, broker: Broker, human: Callable[[st
                     if paused == 2:  # it was killed, and went on, while it waits for a human
                         await alice.decides("approved")
                 assert len(said) < 30, said
-            assert said[-1].startswith("over completed") and "'price': 95" in said[-1], said
+            assert said[-1].startswith("over completed") and re.search(r"price\W+95\b", said[-1]), said
+            assert (framework == "langgraph") != (f'<quote from="{SELLER}">' in said[-1]), said  # what a model reads is fenced
             (row,) = (await sells.call("session.list", {}))["sessions"]
             acts = [act for _, act in await transcript(sells, row["sessionId"])]
             assert [acts.count(a) for a in ("ESCALATE", "CLOSE", "COUNTER")] == [1, 1, 5], acts

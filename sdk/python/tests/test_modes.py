@@ -58,6 +58,9 @@ def test_hosted(broker: Broker, mode: str) -> None:
         async with buyer, party(mode, 80, url=broker.url, token=SELLER) as seller:
             deal = await buyer.negotiate(SELLER, "cups", first(mode), mode=mode, timeout=20)
             assert deal.over and deal.agreed and deal.agreed.terms.price in (80, 100), (deal.state, await transcript(seller, deal.id))
+            (listed,) = (await seller.call("agreement.list", {}))["agreements"]
+            document = await seller.call("agreement.get", {"agreementId": listed["agreementId"]})
+            assert verify_agreement(document, broker=broker.key, allow_unsigned=True).faults == []
 
     run(main())
 

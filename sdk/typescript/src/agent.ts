@@ -288,10 +288,8 @@ export class Agent<T> {
   /** Decides and says, until the handlers have nothing to say about the newest entry. */
   async #reduce(session: string, work: Work<T>): Promise<void> {
     let said = 0;
+    let deal = await this.#look(session, work);
     for (;;) {
-      const before = work.entries.length;
-      const deal = await this.#look(session, work);
-      if (work.entries.slice(before).some((e) => e.sender.agentId !== deal.me)) said = 0;
       work.last = deal;
       clearTimeout(work.timer);
       if (deal.over) {
@@ -303,30 +301,42 @@ export class Agent<T> {
         this.#rest(session, work, deal, decision?.seconds);
         return;
       }
-      const draft = await bound(deal, draftOf(decision, deal), this.#transport.signer, (verb, request) => this.#patiently(() => this.#transport.call(verb, request)));
+      const draft = draftOf(decision, deal);
       if (draft.performative === 'ESCALATE') askedBefore(deal, draft.body['referenceId']);
       if (said >= mostInARow) throw new LoopError(`${said} acts in a row, the last ${draft.performative}: nobody else has said anything`);
       if (this.#stop.signal.aborted) return;
+      const before = work.entries.length;
       try {
         await this.#say(deal, draft);
         said++;
       } catch (error) {
-        if (isRefused(error, 'duplicate')) continue; // it was said before, and the view is older than that
         if (isRefused(error, 'chain_conflict')) {
           const snapshot = (error.details as { snapshot?: Snapshot } | undefined)?.snapshot;
           if (snapshot) work.latest = snapshot;
-          continue;
+        } else if (!isRefused(error, 'duplicate')) { // which was said before, by another worker or before a crash
+          if (!(error instanceof Refusal) || error.code === 'unknown_session') throw error;
+          const now = await this.#look(session, work);
+          if (now.head !== deal.head || canonical(now.moves) !== canonical(deal.moves)) { // such as when the offer has expired: decide again
+            deal = now;
+            said++;
+            continue;
+          }
+          if (this.#refused) await this.#refused(deal, decision, error);
+          else console.warn(`parley: ${draft.performative} in ${session} is refused: ${error.message}`);
+          return;
         }
-        if (!(error instanceof Refusal) || error.code === 'unknown_session') throw error;
-        const now = await this.#look(session, work);
-        if (now.head !== deal.head || canonical(now.moves) !== canonical(deal.moves)) { // such as when the offer has expired: decide again
-          said++;
-          continue;
-        }
-        if (this.#refused) await this.#refused(deal, decision, error);
-        else console.warn(`parley: ${draft.performative} in ${session} is refused: ${error.message}`);
-        return;
       }
+      deal = await this.#lookPast(session, work, deal.head);
+      if (work.entries.slice(before).some((e) => e.sender.agentId !== deal.me)) said = 0;
+    }
+  }
+
+  /** The newest snapshot, once the session has gone on from a head: it may be older than what was said already. */
+  async #lookPast(session: string, work: Work<T>, head: string): Promise<Deal<T>> {
+    for (;;) {
+      const deal = await this.#look(session, work);
+      if (deal.head !== head || this.#stop.signal.aborted) return deal;
+      await this.#pause(firstPause);
     }
   }
 
@@ -367,8 +377,10 @@ export class Agent<T> {
   }
 
   async #say(deal: Deal<T>, draft: Draft): Promise<void> {
-    const id = await uuid7Of(deal.id, deal.head, draft.performative, draft.body);
-    await this.#freshly(() => this.#transport.say(deal.id, draft, deal.view.head, id));
+    const ask = (verb: string, request: Record<string, unknown>): Promise<unknown> => this.#patiently(() => this.#transport.call(verb, request));
+    const said = await bound(deal, draft, this.#transport.signer, ask);
+    const id = await uuid7Of(deal.id, deal.head, said.performative, said.body);
+    await this.#freshly(() => this.#transport.say(deal.id, said, deal.view.head, id));
   }
 
   async #invite(session: string, peer: string, subject: string, o: NegotiateOptions): Promise<void> {

@@ -20,7 +20,7 @@ async def bound(deal: Deal[Any], act: JSON, signer: Signer | None, ask: Ask) -> 
     """
     if signer is None or deal.mode != "binding/1" or deal.role not in ("inviter", "invitee"):
         return act
-    from .agreement import b64, did_of, hash_of, salt_in  # which verify, too, and need PyNaCl
+    from .agreement import b64, did_of, hash_of, salt_in  # here, since it needs PyNaCl, which hosted agents may not have
 
     body: JSON = plain(act["body"])
     if act["performative"] in ("PROPOSE", "COUNTER"):

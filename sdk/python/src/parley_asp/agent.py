@@ -23,7 +23,7 @@ from ._http import HTTP
 from ._json import JSON
 from ._moves import act_of
 from ._sign import Signer
-from ._transport import Transport, patiently, uuid7_of
+from ._transport import FIRST_PAUSE, Transport, patiently, uuid7_of
 from .acts import Act, Decision, Escalate, Propose, Wait
 from .deal import Deal, Delegation
 from .errors import ChainConflict, Duplicate, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, StaleTimestamp, UnknownSession
@@ -85,7 +85,7 @@ class Agent(Generic[T]):
     ) -> None:
         if terms is not None and not floats:
             _no_floats(terms)
-        self._terms = terms
+        self.terms = terms
         self._transport = _transport(url, token, agent, seed, login)
         self._handlers: dict[str, Handler[T]] = {}
         self._on_refused: OnRefused[T] | None = None
@@ -99,11 +99,6 @@ class Agent(Generic[T]):
     def from_env(cls, *, terms: type[T] | None = None, floats: bool = False) -> Agent[T]:
         """Read ``PARLEY_URL``, ``PARLEY_TOKEN``, ``PARLEY_AGENT``, ``PARLEY_SEED`` and ``PARLEY_LOGIN``."""
         return cls(**options_from_env(), terms=terms, floats=floats)
-
-    @property
-    def terms(self) -> type[T] | None:
-        """The author's model of terms."""
-        return self._terms
 
     # --- handlers
 
@@ -349,7 +344,7 @@ class Agent(Generic[T]):
             if decision is None or isinstance(decision, Wait):
                 self._rest(session, work, deal, decision.seconds if decision else None)
                 return
-            act = await bound(deal, act_of(decision, deal), self._transport.signer, self._ask)
+            act = act_of(decision, deal)
             if isinstance(decision, Escalate) and act["body"].get("referenceId"):
                 self._asked_before(deal, act["body"]["referenceId"])
             if said >= MOST_IN_A_ROW:
@@ -362,7 +357,7 @@ class Agent(Generic[T]):
                     work.latest = conflict.details["snapshot"]
                 said = 0
             except Duplicate:
-                pass  # it was said before, and the view is older than that
+                pass  # it was said before, by another worker or before a crash
             except Refusal as refused:
                 if refused.code == "unknown_session":
                     raise
@@ -375,7 +370,7 @@ class Agent(Generic[T]):
                 )
                 return
             before = len(work.entries)
-            deal = await self._look(session, work)
+            deal = await self._look_past(session, work, deal.head)
             if any(e["sender"]["agentId"] != deal.me for e in work.entries[before:]):
                 said = 0
 
@@ -391,7 +386,15 @@ class Agent(Generic[T]):
         check = None
         if any(i["kind"] in ("delegation", "check") and snapshot["you"].get("agentId") in i["for"] for i in snapshot["open"]):
             check = await self._check(session, str(snapshot["you"].get("agentId")))
-        return Deal(snapshot, tuple(work.entries), self._terms, check)
+        return Deal(snapshot, tuple(work.entries), self.terms, check)
+
+    async def _look_past(self, session: str, work: _Work[T], head: str) -> Deal[T]:
+        """The newest snapshot, once the session has gone on from a head: it may be older than what was said already."""
+        while True:
+            deal = await self._look(session, work)
+            if deal.head != head:
+                return deal
+            await asyncio.sleep(FIRST_PAUSE)
 
     async def _ask(self, verb: str, request: JSON) -> Any:
         """Call a verb until it is answered."""
@@ -425,8 +428,8 @@ class Agent(Generic[T]):
             raise NotAllowed(f"your people were asked about {offer} before: {found.decision or 'they have not decided yet'}")
 
     async def _say(self, deal: Deal[T], act: JSON) -> None:
+        act = await bound(deal, act, self._transport.signer, self._ask)
         message_id = uuid7_of(deal.id, deal.head, act["performative"], act["body"])
-
         await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id))
 
     async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> None:

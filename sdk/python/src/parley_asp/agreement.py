@@ -181,12 +181,13 @@ class _Check:
         receipted = rfc8785.dumps({"acceptedAt": e.receipt["acceptedAt"], "hash": e.hash, "state": e.receipt["state"]})
         if e.receipt["broker"] != broker or not signed_by(broker, receipted, e.receipt["signature"]):
             self.fault(member, f"its receipt is not signed by the broker {broker}")
-        signature = e.sent["integrity"].pop("signature", "")
+        signature = _signature(e)
         if not signature and self._unsigned:
             return e
+        signed = _signed(e)
         first = self._said.get("keys", {}).get(e.sender, "")
         keys = [first, *self._said.get("rotated", {}).get(e.sender, [])]
-        by = next((k for k in keys if k and signed_by(k, rfc8785.dumps(e.sent), signature)), "")
+        by = next((k for k in keys if k and signed_by(k, signed, signature)), "")
         apart = e.sender in self._said.get("did_keys", {})  # then the trusted key signed the hash
         if not first:
             self.fault(member, f"the key of {e.sender} is not known")
@@ -196,21 +197,18 @@ class _Check:
             self.fault(member, f"{e.sender} did not sign it with the key {self._trusted[e.sender]}")
         else:
             self._used.add(by)
-        e.sent["integrity"]["signature"] = signature
         return e
 
     def _follows(self, entries: dict[str, Entry]) -> None:
         """Each entry is about the one before, and comes after it."""
-        wanted = {
-            "commitment": ("COMMIT",), "acceptance": ("ACCEPT", "COMMIT"), "close": ("CLOSE",),
-        }  # fmt: skip
+        wanted = {"commitment": ("COMMIT",), "acceptance": ("ACCEPT", "COMMIT"), "close": ("CLOSE",)}
         before, about = entries["offer"], _id(entries["offer"])
-        for name in ("commitment", "acceptance", "close"):
+        for name, acts in wanted.items():
             e = entries.get(name)
             if e is None:
                 continue
             body = _body(e)
-            if _act(e) not in wanted[name]:
+            if _act(e) not in acts:
                 self.fault(f"/evidence/{name}", f"is a {_act(e)}")
             if name == "close":
                 if body.get("outcome", "completed") != "completed" or "commitment" in entries:
@@ -416,9 +414,16 @@ def _salt(offer: Entry) -> bytes:
     """The salt that the offer has, or one that derives from what only the participants know."""
     if (given := salt_in(_body(offer))) is not None:
         return given
-    own = {name: v for name, v in offer.sent["integrity"].items() if name != "signature"}
-    signed = rfc8785.dumps({**offer.sent, "integrity": own})
-    return hashlib.sha256(b"parley agreement salt\n" + offer.sent["integrity"]["signature"].encode() + signed).digest()
+    return hashlib.sha256(b"parley agreement salt\n" + _signature(offer).encode() + _signed(offer)).digest()
+
+
+def _signature(e: Entry) -> str:
+    return str(e.sent["integrity"].get("signature", ""))
+
+
+def _signed(e: Entry) -> bytes:
+    """What the sender signed."""
+    return rfc8785.dumps({**e.sent, "integrity": {name: v for name, v in e.sent["integrity"].items() if name != "signature"}})
 
 
 def _digest(value: Any) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from .._json import JSON, plain
+from .._json import JSON, dumps, plain
 from ..agent import Agent
-from ..deal import Deal
+from ..deal import Deal, fenced
 from ..errors import ParleyError, Refusal, SignatureInvalid, Unauthorized, VersionUnsupported
 
 NAME = "negotiate"
@@ -66,3 +66,9 @@ def outcome(deal: Deal[Any]) -> JSON:
     agreed = plain(dict(deal.agreed.raw)) if deal.over and deal.agreed else None
     waiting = [] if deal.over else (deal.view.get("waiting") or {}).get("for", [])
     return {"sessionId": deal.id, "state": deal.state, "outcome": deal.outcome, "agreed": agreed, "waiting": waiting}
+
+
+def told(deal: Deal[Any]) -> JSON:
+    """The same for a model: terms that the other side wrote are fenced as data."""
+    agreed = fenced(dumps(deal.agreed.raw).decode(), deal.agreed.by) if deal.over and deal.agreed else None
+    return {**outcome(deal), "agreed": agreed}

@@ -23,7 +23,7 @@ from langgraph.types import interrupt
 from .._json import JSON
 from ..agent import Agent
 from ..tools import NegotiationTools, Tool
-from ._negotiation import ABOUT, NAME, Negotiations, NotStarted, outcome
+from ._negotiation import ABOUT, NAME, Negotiations, NotStarted, outcome, told
 from .langgraph import parked, resume
 
 
@@ -39,7 +39,7 @@ def negotiate(agent: Agent[Any], key: str = "", mode: str = "asp/1", policy: Map
                 deal = await negotiations.look(arguments)  # what resumed it may be older than what there is
         except NotStarted as error:
             raise ToolException(str(error)) from None
-        return outcome(deal)
+        return told(deal)
 
     schema = negotiations.request.model_json_schema()
     return StructuredTool(name=NAME, description=ABOUT, args_schema=schema, coroutine=call, handle_tool_error=True)

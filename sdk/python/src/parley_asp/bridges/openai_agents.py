@@ -23,7 +23,7 @@ from agents import FunctionTool, RunState
 from agents.tool_context import ToolContext
 
 from .._json import JSON, dumps
-from ._negotiation import ABOUT, NAME, Negotiations, NotStarted, outcome
+from ._negotiation import ABOUT, NAME, Negotiations, NotStarted, told
 
 
 class Negotiation(Negotiations):
@@ -42,7 +42,7 @@ class Negotiation(Negotiations):
 
     async def _call(self, context: ToolContext[Any], arguments: str) -> str:
         try:
-            return dumps(outcome(await self.look(_arguments(arguments)))).decode()
+            return dumps(told(await self.look(_arguments(arguments)))).decode()
         except NotStarted as error:
             return f"It does not begin: {error}"
 

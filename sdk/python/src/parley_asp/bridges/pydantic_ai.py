@@ -20,7 +20,7 @@ from pydantic_ai import CallDeferred, DeferredToolRequests, DeferredToolResults,
 from pydantic_ai.messages import ToolCallPart
 
 from .._json import JSON
-from ._negotiation import ABOUT, NAME, Negotiations, NotStarted, outcome
+from ._negotiation import ABOUT, NAME, Negotiations, NotStarted, outcome, told
 
 
 class Negotiation(Negotiations):
@@ -38,7 +38,7 @@ class Negotiation(Negotiations):
             raise ModelRetry(str(error)) from None
         if not deal.over:
             raise CallDeferred(outcome(deal))
-        return outcome(deal)
+        return told(deal)
 
     async def resume(self, requests: DeferredToolRequests) -> DeferredToolResults | None:
         """The results of all calls of the tool, once every negotiation is over.
@@ -51,7 +51,7 @@ class Negotiation(Negotiations):
                 deal = await self.look(_arguments(call))
                 if not deal.over:
                     return None
-                results[call.tool_call_id] = outcome(deal)
+                results[call.tool_call_id] = told(deal)
         return DeferredToolResults(calls=results)
 
 
