@@ -35,6 +35,8 @@ var parts = []part{
 	partOf("commitments", true, func(v *SessionView) *[]OfferView { return &v.Commitments }),
 	partOf("delegations", true, func(v *SessionView) *[]GrantView { return &v.Delegations }),
 	partOf("authorities", true, func(v *SessionView) *[]AuthorityView { return &v.Authorities }),
+	partOf("obligations", false, func(v *SessionView) *[]ObligationView { return &v.Owed }),
+	partOf("disputes", true, func(v *SessionView) *[]DisputeView { return &v.Disputes }),
 	partOf("deadlines", false, func(v *SessionView) *[]DeadlineView { return &v.Deadlines }),
 }
 

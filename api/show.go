@@ -45,12 +45,13 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 	}
 	for _, o := range s.Offers() {
 		switch {
-		case o.IsProposal():
+		case o.IsProposal(), o.IsAmendment():
 			v.Proposals = append(v.Proposals, viewOffer(s, o, at))
 		case o.IsCommitment():
 			v.Commitments = append(v.Commitments, viewOffer(s, o, at))
 		}
 	}
+	v.addExecution(s, at)
 	for _, g := range s.Grants() {
 		v.Delegations = append(v.Delegations, viewGrant(s, g, at))
 	}
@@ -144,6 +145,9 @@ func viewOffer(s *session.State, o *session.Offer, at time.Time) OfferView {
 	}
 	if o.IsCommitment() {
 		v.Proposal, v.Commitment, v.Supersedes, v.Reference = "", o.ID, "", o.Supersedes
+	}
+	if o.IsAmendment() {
+		v.Supersedes, v.Reference = "", o.Supersedes
 	}
 	if !o.Expires.IsZero() {
 		v.ValidUntil = Timestamp(s.Wall(o.Expires, at))

@@ -22,23 +22,26 @@ type GetSnapshot struct {
 // A Snapshot is one view of a deal, for one caller: what is on the table, what waits for whom,
 // and what the caller may do now (GATEWAYS.md G9).
 type Snapshot struct {
-	Session performatives.SessionID `json:"sessionId"`
-	Purpose string                  `json:"purpose,omitzero"`
-	Mode    string                  `json:"mode"`
-	State   session.Phase           `json:"state"`
-	Head    SnapshotHead            `json:"head"`
-	You     SnapshotCaller          `json:"you"`
-	Others  []Other                 `json:"others"`
-	Offers  []SnapshotOffer         `json:"offers"`          // oldest first
-	Agreed  *SnapshotOffer          `json:"agreed,omitzero"` // the offer that was accepted last
-	Open    []OpenItem              `json:"open"`            // what waits for an answer
-	Moves   []Move                  `json:"moves"`           // exactly what the caller may send now
-	Waiting *Waiting                `json:"waiting,omitzero"`
-	Publish jsontext.Value          `json:"publish,omitzero"` // terms of an agreement that the public log is to show, to which whoever accepts consents
-	Outcome string                  `json:"outcome,omitzero"` // why the session is over
-	Private jsontext.Value          `json:"private,omitzero"` // what the caller's side alone may know
-	News    []jsontext.Value        `json:"news,omitzero"`    // entries, as session.messages has them
-	Cursor  uint64                  `json:"cursor"`           // since of the next request
+	Session     performatives.SessionID `json:"sessionId"`
+	Purpose     string                  `json:"purpose,omitzero"`
+	Mode        string                  `json:"mode"`
+	State       session.Phase           `json:"state"`
+	Head        SnapshotHead            `json:"head"`
+	You         SnapshotCaller          `json:"you"`
+	Others      []Other                 `json:"others"`
+	Offers      []SnapshotOffer         `json:"offers"`               // oldest first
+	Agreed      *SnapshotOffer          `json:"agreed,omitzero"`      // the offer that was accepted last
+	Open        []OpenItem              `json:"open"`                 // what waits for an answer
+	Obligations []ObligationView        `json:"obligations,omitzero"` // what is carried out: what waits for an answer and what is due first before the rest
+	Disputes    []DisputeView           `json:"disputes,omitzero"`    // newest first
+	Leaving     []performatives.Agent   `json:"leaving,omitzero"`     // parties who said CLOSE while something is due
+	Moves       []Move                  `json:"moves"`                // exactly what the caller may send now
+	Waiting     *Waiting                `json:"waiting,omitzero"`
+	Publish     jsontext.Value          `json:"publish,omitzero"` // terms of an agreement that the public log is to show, to which whoever accepts consents
+	Outcome     string                  `json:"outcome,omitzero"` // why the session is over
+	Private     jsontext.Value          `json:"private,omitzero"` // what the caller's side alone may know
+	News        []jsontext.Value        `json:"news,omitzero"`    // entries, as session.messages has them
+	Cursor      uint64                  `json:"cursor"`           // since of the next request
 
 	// Sealed are what opens sealed members of the news, as session.messages has them.
 	Sealed map[performatives.MessageID]performatives.SealedParts `json:"sealed,omitzero"`
@@ -56,7 +59,7 @@ type SnapshotHead struct {
 // A SnapshotCaller is the caller in the session.
 type SnapshotCaller struct {
 	Agent      performatives.Agent `json:"agentId,omitzero"`
-	Role       string              `json:"role"` // inviter, invitee, delegate, standby or approver; observer of who only reads
+	Role       string              `json:"role"` // inviter, invitee, delegate, standby, approver or arbiter; observer of who only reads
 	Authority  string              `json:"authority,omitzero"`
 	OnBehalfOf performatives.Agent `json:"onBehalfOf,omitzero"`
 	Bounds     []AuthorityView     `json:"bounds,omitzero"` // what rulings let the caller's side agree to
@@ -97,7 +100,7 @@ type TermChange struct {
 
 // An OpenItem waits for an answer.
 type OpenItem struct {
-	Kind string                `json:"kind"` // invitation, offer, question, commitment, delegation, check or escalation
+	Kind string                `json:"kind"` // invitation, offer, question, commitment, delegation, check, escalation, obligation or dispute
 	ID   string                `json:"id"`
 	By   performatives.Agent   `json:"by"`
 	For  []performatives.Agent `json:"for"`
@@ -283,7 +286,7 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 		}
 		v.Open = append(v.Open, item)
 	}
-	now := s.Clock(at)
+	now, carried := s.Clock(at), v.addExecution(s, at)
 	if s.Phase.Over() {
 		return
 	}
@@ -293,7 +296,7 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 		}
 		item := OpenItem{Kind: "invitation", ID: o.ID, By: o.Side, For: s.Awaited(o)}
 		switch {
-		case o.IsProposal():
+		case o.IsProposal(), o.IsAmendment():
 			item.Kind = "offer"
 		case o.IsCommitment():
 			item.Kind = "commitment"
@@ -320,6 +323,9 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 		if !g.Until.IsZero() {
 			item.Due = Timestamp(s.Wall(g.Until, at))
 		}
+		add(item)
+	}
+	for _, item := range carried {
 		add(item)
 	}
 	if item := s.Escalation(); item != nil && s.Phase == session.Escalated {

@@ -39,7 +39,11 @@ type SessionView struct {
 	Turns        uint64                  `json:"turns,omitzero"`     // that were taken: offers, and answers to proposals and to questions
 	Accepted     uint64                  `json:"accepted,omitzero"`  // the entry that accepted a proposal or a commitment last
 	Deadlines    []DeadlineView          `json:"deadlines,omitzero"`
-	Pauses       []PauseView             `json:"pauses,omitzero"` // the newest times in which humans decided
+	Pauses       []PauseView             `json:"pauses,omitzero"`      // the newest times in which humans decided
+	Owed         []ObligationView        `json:"obligations,omitzero"` // of the commitments that are carried out
+	Disputes     []DisputeView           `json:"disputes,omitzero"`
+	Arbiter      performatives.Agent     `json:"arbiter,omitzero"` // who decides disputes
+	Leaving      []performatives.Agent   `json:"leaving,omitzero"` // parties who said CLOSE while something is due
 
 	Truncated bool           `json:"truncated,omitzero"` // something is left out, or cut
 	Omitted   map[string]int `json:"omitted,omitzero"`   // how many are left out of which part
@@ -55,7 +59,7 @@ type SessionView struct {
 // A PartyView is one party.
 type PartyView struct {
 	Agent       performatives.Agent `json:"agentId"`
-	Role        string              `json:"role"` // inviter, invitee, delegate, standby or approver
+	Role        string              `json:"role"` // inviter, invitee, delegate, standby, approver or arbiter
 	Kind        string              `json:"kind"`
 	Status      string              `json:"status"` // joined or invited; of a delegate: offered, active, declined, withdrawn or expired
 	Authority   string              `json:"authority"`

@@ -246,6 +246,10 @@ func (b *Broker) announce(l *cachedSession, m *performatives.Message, before ses
 	switch after := l.state.Phase; {
 	case m.Sender.IsBroker():
 		event["reason"] = l.state.Closing
+		if inform, is := m.Body.(*performatives.InformBody); is { // the session goes on
+			happened, _ := inform.Event()
+			event["reason"], event["commitmentId"], event["obligation"], event["disputeId"] = happened.Event, happened.CommitmentID, happened.Obligation, happened.DisputeID
+		}
 		b.tell(l.id, "timeout", event)
 	case after == session.Escalated && before != after:
 		for _, item := range l.state.NewestEscalations() {

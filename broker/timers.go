@@ -50,15 +50,15 @@ func (b *Broker) atDeadline(ctx context.Context, l *cachedSession, at time.Time)
 	return nil
 }
 
-// enterDeadlines appends the broker's CLOSE for deadlines that have passed.
+// enterDeadlines appends what the broker says of deadlines that have passed: its CLOSE, or an event.
 func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession) error {
 	for {
 		at := b.clock(l)
-		deadline, passed := l.state.Ending(at)
+		deadline, passed := l.state.Passed(at)
 		if !passed {
 			return nil
 		}
-		m, err := b.closing(l.id, deadline, at)
+		m, err := b.own(l.id, deadline, at)
 		if err != nil {
 			return err
 		}
@@ -79,8 +79,8 @@ func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession) error {
 	}
 }
 
-// closing is the broker's own CLOSE for a deadline (PROTOCOL.md §3).
-func (b *Broker) closing(id performatives.SessionID, d session.Deadline, at time.Time) (*performatives.Message, error) {
+// own is the broker's own entry for a deadline (PROTOCOL.md §3).
+func (b *Broker) own(id performatives.SessionID, d session.Deadline, at time.Time) (*performatives.Message, error) {
 	message, err := uuid.NewV7()
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (b *Broker) closing(id performatives.SessionID, d session.Deadline, at time
 	envelope, err := performatives.Draft{
 		ID: performatives.MessageID(message.String()), Session: id, Timestamp: at,
 		Sender: performatives.BrokerAgent(b.o.Signer.Key()),
-		Body:   &performatives.CloseBody{Outcome: performatives.FailedEnd, Reason: d.Code, Summary: deadlineSummary[d.Code]},
+		Body:   d.Body(deadlineSummary[d.Code]),
 	}.Envelope(b.o.Signer)
 	if err != nil {
 		return nil, err
@@ -105,6 +105,7 @@ var deadlineSummary = map[string]string{
 	session.SessionTimeout:    "the session's time is over",
 	session.InvitationTimeout: "the invitation was not answered in time",
 	session.EscalationExpired: "no decision was made in time",
+	session.ExecutionComplete: "nothing is due or disputed any more",
 }
 
 // tellLapsed publishes the deadlines that have passed since a time and end nothing; the session goes on.

@@ -1,10 +1,11 @@
 package performatives
 
-// AcceptBody accepts a proposal, a commitment or a delegation.
+// AcceptBody accepts a proposal, a commitment, a delegation, or what was delivered.
 type AcceptBody struct {
-	ReferenceID string `json:"referenceId" jsonschema:"format=asp-id,description=The proposal\\, commitment or delegation that is accepted"`
-	Reason      string `json:"reason,omitzero" jsonschema:"description=Why"`
-	InAdvance   bool   `json:"inAdvance,omitzero" jsonschema:"description=Of an invitation: the installation accepts for a party that did not see it\\, which consents to no publication by that"`
+	ReferenceID string   `json:"referenceId" jsonschema:"format=asp-id,description=The proposal\\, commitment or delegation that is accepted; in EXECUTING the messageId of an INFORM result or of an offer that ends a dispute"`
+	Reason      string   `json:"reason,omitzero" jsonschema:"description=Why"`
+	Quantity    *float64 `json:"quantity,omitzero" jsonschema:"exclusiveMinimum=0,description=How much of what was delivered is accepted; all of it by default"`
+	InAdvance   bool     `json:"inAdvance,omitzero" jsonschema:"description=Of an invitation: the installation accepts for a party that did not see it\\, which consents to no publication by that"`
 	Remarks
 	// AgreementSignature is of who accepts in binding/1.
 	AgreementSignature string `json:"agreementSignature,omitzero" jsonschema:"minLength=1,description=The accepting party's Ed25519 signature over the agreement_hash\\, in base64url"`

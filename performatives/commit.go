@@ -2,6 +2,7 @@ package performatives
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -30,10 +31,21 @@ type CommitmentTerms struct {
 
 // An Obligation is one thing that one party has to do.
 type Obligation struct {
+	ID                 string     `json:"id,omitzero" jsonschema:"format=asp-id,description=By default its index\\, from 0"`
 	Party              Agent      `json:"party" jsonschema:"format=asp-principal,description=A principal with a part in the session"`
 	Action             string     `json:"action" jsonschema:"minLength=1"`
-	Deadline           *time.Time `json:"deadline,omitzero"`
+	Deadline           *time.Time `json:"deadline,omitzero" jsonschema:"description=When it has to be delivered\\, judged by the broker's clock"`
+	Quantity           *float64   `json:"quantity,omitzero" jsonschema:"exclusiveMinimum=0,description=How much has to be delivered\\, in unit"`
+	Unit               string     `json:"unit,omitzero" jsonschema:"maxLength=64"`
+	Amount             *Amount    `json:"amount,omitzero" jsonschema:"description=What it is worth. parley moves no money"`
 	VerificationMethod string     `json:"verificationMethod,omitzero"`
+	AcceptanceWindowMs int64      `json:"acceptanceWindowMs,omitzero" jsonschema:"minimum=1,maximum=31536000000,description=How long a delivery waits to be accepted or rejected before it counts as accepted; 72 h by default\\, at most 365 d"`
+}
+
+// An Amount is a value in a currency.
+type Amount struct {
+	Value    float64 `json:"value" jsonschema:"minimum=0"`
+	Currency string  `json:"currency" jsonschema:"pattern=^[A-Z]{3}$,description=ISO 4217 code"`
 }
 
 // Escrow names what is held until a condition is met. parley records it; it
@@ -81,7 +93,11 @@ func (t *CommitmentTerms) parts() []Part {
 	}
 	var parts []Part
 	for _, o := range t.Obligations {
-		facts := words("", Word{Text: o.Action}, moment(", by ", "", o.Deadline), Word{Lead: ", verified by ", Text: o.VerificationMethod})
+		var much Word
+		if o.Quantity != nil {
+			much = Word{Lead: ", ", Text: strings.TrimSpace(inFull(*o.Quantity) + " " + o.Unit)}
+		}
+		facts := words("", Word{Text: o.Action}, much, moment(", by ", "", o.Deadline), Word{Lead: ", verified by ", Text: o.VerificationMethod})
 		faint(facts[min(1, len(facts)):])
 		parts = append(parts, Details{o.Party, facts})
 	}

@@ -30,6 +30,9 @@ func (b *CounterBody) ID(MessageID) string { return b.ProposalID }
 // SetID sets the proposalId.
 func (b *CounterBody) SetID(id string) { b.ProposalID = id }
 
+// Names is the arbiter of a new invitation.
+func (b *CounterBody) Names() []Agent { return arbiterIn(b.Terms) }
+
 // Refers is the offer that it replaces.
 func (b *CounterBody) Refers() string { return b.ReferenceID }
 

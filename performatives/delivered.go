@@ -84,11 +84,12 @@ const (
 	AuthorityDecide    = "decide"
 	AuthorityStandby   = "standby"
 	AuthorityBroker    = "broker"
+	AuthorityArbiter   = "arbiter"
 )
 
 // Format is the version of the transcript's format: which rules a session keeps. Each
 // refuses more than the one before; session.Command.Before has the lists.
-const Format = 6
+const Format = 7
 
 // A Policy is pinned with the session's first entry, so that a replay judges
 // like the broker did, whatever its configuration says by then. Times are in

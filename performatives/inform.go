@@ -12,14 +12,20 @@ const (
 	ErrorReport = "error"
 	Progress    = "progress"
 	Resolution  = "resolution"
+	Waiver      = "waiver"
+	Dispute     = "dispute"
+	Reply       = "reply"
+	Event       = "event" // the broker's own
+	Endorsement = "endorsement"
+	Rating      = "rating"
 )
 
-// InformBody tells something: a fact, a result, an error, progress, or a
-// human's resolution of an escalation. Read InformType where Type is empty.
+// InformBody tells something: a fact, a result, an error, progress, a human's
+// resolution of an escalation, or how a commitment is carried out. Read InformType where Type is empty.
 type InformBody struct {
-	Type       string         `json:"type,omitzero" jsonschema:"enum=fact,enum=result,enum=error,enum=progress,enum=resolution,description=What kind of information"`
-	InformType string         `json:"informType,omitzero" jsonschema:"enum=fact,enum=result,enum=error,enum=progress,enum=resolution,description=Another name for type; emit type"`
-	Data       jsontext.Value `json:"data" jsonschema:"description=The information; answers to a CLARIFY and resolutions have a shape of their own"`
+	Type       string         `json:"type,omitzero" jsonschema:"enum=fact,enum=result,enum=error,enum=progress,enum=resolution,enum=waiver,enum=dispute,enum=reply,enum=event,enum=endorsement,enum=rating,description=What kind of information"`
+	InformType string         `json:"informType,omitzero" jsonschema:"enum=fact,enum=result,enum=error,enum=progress,enum=resolution,enum=waiver,enum=dispute,enum=reply,enum=event,enum=endorsement,enum=rating,description=Another name for type; emit type"`
+	Data       jsontext.Value `json:"data" jsonschema:"description=The information; answers to a CLARIFY\\, resolutions\\, and what is said of commitments and disputes have shapes of their own"`
 }
 
 var _ = enter("INFORM", Information, func() Body { return new(InformBody) })
@@ -50,6 +56,9 @@ func (b *InformBody) Text() Text {
 	}
 	if ruling, ok := b.Ruling(); ok {
 		return ruling.text()
+	}
+	if text, ok := b.executed(); ok {
+		return text
 	}
 	return Text{Line: words("", Word{Text: b.Kind()}), Below: below(Data{Value: b.Data})}
 }

@@ -4,11 +4,15 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// SessionInvitation is the PROPOSE type that opens a session.
-const SessionInvitation = "session-invitation"
+// The types of a PROPOSE that mean something to the broker.
+const (
+	SessionInvitation = "session-invitation" // opens a session
+	Amendment         = "amendment"          // offers other obligations, in EXECUTING
+)
 
 // ProposeBody makes an offer, or, with type session-invitation, opens a session.
 type ProposeBody struct {
@@ -18,6 +22,8 @@ type ProposeBody struct {
 	Terms      Object     `json:"terms" jsonschema:"type=object,description=The terms\\, validated against the terms schema that is named in schema"`
 	ValidUntil *time.Time `json:"validUntil,omitzero" jsonschema:"description=When the offer expires\\, judged by the broker's clock"`
 	Schema     string     `json:"schema,omitzero" jsonschema:"format=asp-id,description=A terms schema that the invitation agreed on"`
+	// ReferenceID is of an amendment.
+	ReferenceID string `json:"referenceId,omitzero" jsonschema:"format=asp-id,description=Of an amendment: the commitment whose obligations it replaces"`
 	Binding
 	Remarks
 }
@@ -33,8 +39,30 @@ func (b *ProposeBody) ID(MessageID) string { return b.ProposalID }
 // SetID sets the proposalId.
 func (b *ProposeBody) SetID(id string) { b.ProposalID = id }
 
-// Refers is "": an offer is about nothing that was said before.
-func (*ProposeBody) Refers() string { return "" }
+// Refers is the commitment that an amendment is about; any other offer is about nothing that was
+// said before.
+func (b *ProposeBody) Refers() string {
+	if b.Type != Amendment {
+		return ""
+	}
+	return b.ReferenceID
+}
+
+// Names is the arbiter of an invitation.
+func (b *ProposeBody) Names() []Agent { return arbiterIn(b.Terms) }
+
+// arbiterIn is whom an invitation's policy names, nobody in other terms.
+func arbiterIn(terms Object) []Agent {
+	var invitation struct {
+		Policy struct {
+			Arbiter Agent `json:"arbiter"`
+		} `json:"policy"`
+	}
+	if json.Unmarshal(terms, &invitation) != nil || invitation.Policy.Arbiter == "" {
+		return nil
+	}
+	return []Agent{invitation.Policy.Arbiter}
+}
 
 // Offer is what is offered.
 func (b *ProposeBody) Offer() Offer {

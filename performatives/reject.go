@@ -1,9 +1,9 @@
 package performatives
 
-// RejectBody turns down a proposal, a commitment or a delegation.
+// RejectBody turns down a proposal, a commitment, a delegation, or what was delivered.
 type RejectBody struct {
-	ReferenceID string `json:"referenceId" jsonschema:"format=asp-id,description=The proposal\\, commitment or delegation that is rejected"`
-	Code        string `json:"code" jsonschema:"enum=insufficient_trust_score,enum=unauthorized,enum=schema_unsupported,enum=budget_exceeded,enum=capacity_unavailable,enum=policy_violation,enum=timeout,enum=duplicate,enum=escalation_required,enum=unspecified,description=Why\\, for machines"`
+	ReferenceID string `json:"referenceId" jsonschema:"format=asp-id,description=The proposal\\, commitment or delegation that is rejected; in EXECUTING the messageId of an INFORM result"`
+	Code        string `json:"code" jsonschema:"enum=insufficient_trust_score,enum=unauthorized,enum=schema_unsupported,enum=budget_exceeded,enum=capacity_unavailable,enum=policy_violation,enum=timeout,enum=duplicate,enum=escalation_required,enum=unspecified,enum=late,enum=incomplete,enum=mismatch,enum=evidence_missing,description=Why\\, for machines. The last four\\, and unspecified\\, are of what was delivered"`
 	Reason      string `json:"reason" jsonschema:"minLength=1,description=Why\\, for people"`
 	Retryable   bool   `json:"retryable" jsonschema:"description=Whether a revised offer has a reasonable chance; wins over the code's usual meaning"`
 	Terminal    bool   `json:"terminal,omitzero" jsonschema:"description=A final rejection (convergent/1)"`

@@ -218,7 +218,7 @@ func TestRequired(t *testing.T) {
 		"INFORM":   {"data"}, // and type or informType
 		"QUERY":    {"queryId", "queryType", "subject"},
 		"CLARIFY":  {"referenceId", "questions", "field", "question"},
-		"COMMIT":   {"commitmentId", "obligations", "party", "action"},
+		"COMMIT":   {"commitmentId", "obligations", "party", "action", "value", "currency"}, // the last two of an amount
 		"DELEGATE": {"targetAgent", "scope", "authority"},
 		"ESCALATE": {"reason", "urgency"}, // and context or sealed
 		"WITHDRAW": {"referenceId"},

@@ -35,8 +35,8 @@ type shape struct {
 
 	minimum, maximum *float64
 
-	anyOf      []*shape
-	when, then *shape
+	anyOf                 []*shape
+	when, then, otherwise *shape
 
 	never bool // for a member whose schema has a keyword that a shape does not know
 }
@@ -114,6 +114,8 @@ func (s *shape) learn(keyword string, v any) (ok bool) {
 		s.when, ok = shapeOf(v)
 	case "then":
 		s.then, ok = memberShape(v), true
+	case "else":
+		s.otherwise, ok = memberShape(v), true
 	}
 	return ok
 }
@@ -208,7 +210,15 @@ func (s *shape) fits(v jsontext.Value) bool {
 	if s.anyOf != nil && !slices.ContainsFunc(s.anyOf, func(branch *shape) bool { return branch.fits(v) }) {
 		return false
 	}
-	return s.when == nil || s.then.fits(v) || bytes.IndexByte(v, '\\') < 0 && !s.when.fits(v) // an escape hides what a text is
+	switch {
+	case s.when == nil, s.then.fits(v) && s.otherwise.fits(v):
+		return true
+	case bytes.IndexByte(v, '\\') >= 0: // an escape hides what a text is
+		return false
+	case s.when.fits(v):
+		return s.then.fits(v)
+	}
+	return s.otherwise.fits(v)
 }
 
 func (s *shape) fitsObject(v jsontext.Value) bool {

@@ -10,8 +10,15 @@ var _ = does(performatives.Accept, deed{refers: accepts, happens: accepted, answ
 
 func accepts(t *Command) error {
 	body := t.Message.Body.(*performatives.AcceptBody) //nolint:errcheck,forcetypeassert // its act says so
-	if t.about != nil {
+	switch {
+	case t.about != nil:
 		return t.answersGrant()
+	case t.delivery != nil && t.executing:
+		return t.answersDelivery(body.Quantity)
+	case body.Quantity != nil && !t.Before(7):
+		return RefuseSchema(Fault{Path: "/quantity", Rule: "quantity", Message: "quantity is of what was delivered, and referenceId names no delivery"})
+	case t.remedy != "" && t.executing:
+		return t.answersRemedy()
 	}
 	if err := t.answers(body.ReferenceID); err != nil || t.Phase != Invited {
 		return err
@@ -32,6 +39,10 @@ func accepted(t *Command) {
 	switch {
 	case t.about != nil:
 		t.setGrant(delegation.Active)
+	case t.obligation != nil:
+		t.takes()
+	case t.ofDispute != nil:
+		t.endDispute(*t.ofDispute, performatives.Agreed)
 	case t.Offer.Kind == aProposal:
 		t.acceptsItself(t.Side)
 		if effect := t.Mode.Effects[performatives.Accept]; effect != nil {
@@ -61,7 +72,11 @@ func (t *Command) acceptFor(side performatives.Agent) {
 		}
 	})
 	if t.Phase != Invited {
-		if o, _ := t.State.Offer(t.Offer.ID); o.Status == Accepted && t.Mode.Commits && !t.Before(4) {
+		switch o, _ := t.State.Offer(t.Offer.ID); {
+		case o.Status != Accepted:
+		case o.Kind == anAmendment:
+			t.amended(o)
+		case t.Mode.Commits && !t.Before(4):
 			t.bindCommitment(o)
 		}
 		return
@@ -95,6 +110,10 @@ func (t *Command) acceptsItself(side performatives.Agent) {
 }
 
 func (t *Command) answersNeeded(o *Offer) int {
+	if o.Kind == anAmendment {
+		c, _ := t.Commitment(o.Supersedes)
+		return len(c.Parties) - 1
+	}
 	if o.To != "" {
 		return 1
 	}

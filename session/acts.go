@@ -53,9 +53,12 @@ func (t *Command) answers(id string) error {
 		return unknownReference(id, "proposal or commitment")
 	}
 	if t.Offer.Kind != aProposal {
-		return judge([]Rule{NotOwn, Addressed, StillOpen, NothingPending}, t)
+		if err := judge([]Rule{NotOwn, Addressed, StillOpen, NothingPending}, t); err != nil || t.Offer.Kind != anAmendment {
+			return err
+		}
+		return t.answersAmendment()
 	}
-	return judge(t.Mode.Answering, t)
+	return judge(t.mode().Answering, t)
 }
 
 // offer judges a new offer: its id, whom it is for, its schema, the mode's rules.
@@ -218,6 +221,7 @@ func (t *Command) change(id string, edit func(*Offer)) {
 		t.openCommitments--
 		if o.Status == Accepted {
 			t.acceptedCommitments++
+			t.promised += o.promises
 		}
 	}
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-asp/parley/performatives"
@@ -13,8 +14,8 @@ func (t *Command) allowed() error {
 	if t.Phase == Escalated {
 		return t.allowedWhilePaused()
 	}
-	if d, passed := t.Ending(t.At); passed {
-		return Refuse(WrongState, "the session's time is over: %s", d.Code).
+	if d, passed := t.Passed(t.At); passed {
+		return Refuse(WrongState, "a time has passed that the broker has not entered yet: %s", d.Code).
 			With(map[string]any{"state": t.Phase.String(), "allowed": []string{}})
 	}
 	switch {
@@ -35,6 +36,9 @@ func (t *Command) allowed() error {
 	case t.Phase != Idle && isInvitation(t.Message.Body):
 		return t.wrongState("the session is open already; a session-invitation opens a new one")
 	}
+	if err := t.ofExecution(); err != nil {
+		return err
+	}
 	return t.keepsBinding()
 }
 
@@ -45,7 +49,7 @@ func isInvitation(b performatives.Body) bool {
 
 // allowedWhilePaused allows what ends the pause, to the humans who may decide.
 func (t *Command) allowedWhilePaused() error {
-	if _, over := t.Ending(t.At); !over && t.mayEnd() {
+	if _, passed := t.Passed(t.At); !passed && t.mayEnd() {
 		if _, rules := t.ruling(); rules || t.Act == performatives.Close {
 			return nil
 		}
@@ -109,6 +113,9 @@ func (t *Command) answerable(o *Offer) bool {
 
 // awaits reports whether an open offer waits for a side's answer.
 func (s *State) awaits(o *Offer, side performatives.Agent) bool {
+	if c, ok := s.Commitment(o.Supersedes); o.Kind == anAmendment && (!ok || !slices.Contains(c.Parties, side)) {
+		return false
+	}
 	_, said := o.acceptedBy.Get(side)
 	return !said && o.Side != side && (o.To == "" || o.To == side)
 }
@@ -139,7 +146,7 @@ func (t *Command) waits() string {
 		if first != nil {
 			return t.waitsFor(first, fmt.Sprintf("commitment %q", first.ID), "ACCEPT or REJECT")
 		}
-	case t.Mode.Turn != nil:
+	case t.mode().Turn != nil:
 		switch sides := t.sides(func(a performatives.Agent) bool { _, waits := t.turnOf(a, t.At); return waits }); sides {
 		case "":
 		case you:

@@ -29,10 +29,17 @@ func (t *Command) authorised() error {
 		if err := t.standsIn(); err != nil {
 			return err
 		}
+	case Arbiter:
+		if !approverActs[t.Act] {
+			return Refuse(AuthorityExceeded, "you are here to decide disputes; besides a resolution you may send INFORM, QUERY and OBSERVE")
+		}
 	case Approver:
 		if t.Phase != Escalated && !approverActs[t.Act] {
 			return Refuse(AuthorityExceeded, "you are here to decide escalations; besides a resolution you may send INFORM, QUERY and OBSERVE")
 		}
+	}
+	if err := t.mayExecute(); err != nil {
+		return err
 	}
 	if err := t.withinCard(); err != nil {
 		return err

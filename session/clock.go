@@ -18,6 +18,7 @@ const (
 	EscalationExpired = "escalation_expired"
 	ProposalExpired   = "proposal_expired"
 	ResponseTimeout   = "response_timeout"
+	ExecutionComplete = "execution_complete" // nothing has been due or disputed for the dispute window
 )
 
 // A Deadline is a time at which something ends by itself.
@@ -27,6 +28,9 @@ type Deadline struct {
 	Ends bool   // the session
 	Ref  string // the id of what ends
 	To   Phase  // where it takes the session; FAILED unless a mode says otherwise
+	// Enters is what the broker enters, as an INFORM event, of a time that does not end the session;
+	// nil is nothing.
+	Enters *performatives.EventData
 }
 
 // clock is the session's own time: the broker's less what was spent paused, so
@@ -80,12 +84,12 @@ func (s *State) others(all []Deadline, at time.Time) []Deadline {
 	}
 	for _, item := range s.asked {
 		if item.Open() {
-			all = append(all, Deadline{Code: EscalationExpired, At: item.Due, Ends: true, Ref: string(item.ID), To: Failed})
+			all = append(all, s.lapses(item))
 		}
 	}
-	all = s.parkedDeadlines(all, at)
-	if s.Mode.Deadlines != nil {
-		for _, d := range s.Mode.Deadlines(s) {
+	all = s.parkedDeadlines(s.executionDeadlines(all, at), at)
+	if deadlines := s.mode().Deadlines; deadlines != nil {
+		for _, d := range deadlines(s) {
 			d.At = s.wall(d.At, at)
 			all = append(all, d)
 		}
@@ -101,8 +105,8 @@ func (s *State) endsAt() time.Time {
 	if s.Phase == Invited {
 		end = s.answerBy
 	}
-	if s.Mode.Deadlines != nil {
-		for _, d := range s.Mode.Deadlines(s) {
+	if deadlines := s.mode().Deadlines; deadlines != nil {
+		for _, d := range deadlines(s) {
 			if d.Ends && d.At.Before(end) {
 				end = d.At
 			}
@@ -111,12 +115,12 @@ func (s *State) endsAt() time.Time {
 	return end
 }
 
-// Ending is the deadline that has ended the session by a time, if one has: what
-// the broker has to enter into the transcript before it accepts anything else.
-func (s *State) Ending(at time.Time) (Deadline, bool) {
+// Passed is the first deadline that has passed by a time and that the broker enters into
+// the transcript before it accepts anything else: it ends the session, or is an event of it.
+func (s *State) Passed(at time.Time) (Deadline, bool) {
 	var some room
 	for _, d := range s.others(some[:0], at) {
-		if d.Ends && !at.Before(d.At) {
+		if d.entered() && !at.Before(d.At) {
 			return d, true
 		}
 	}
@@ -140,7 +144,7 @@ func (s *State) NextDeadline(at time.Time) (time.Time, bool) {
 	}
 	var next time.Time
 	for _, d := range s.others(some[:0], at) {
-		if d.Ends || d.At.After(at) {
+		if d.entered() || d.At.After(at) {
 			next = d.At
 			break
 		}
@@ -212,16 +216,37 @@ func (s *State) firstExpiring(now time.Time) *Offer {
 	return nil
 }
 
-// deadlinePassed lets in a broker's own CLOSE: it needs the deadline that it
-// names to have passed.
-func (t *Command) deadlinePassed() error {
-	body, ok := t.Message.Body.(*performatives.CloseBody)
-	if !ok {
-		return Refuse(Unauthorized, "a broker enters nothing but a CLOSE")
+// Body is what the broker enters of a deadline that has passed; summary says why the session ends.
+func (d *Deadline) Body(summary string) performatives.Body {
+	switch {
+	case d.Enters != nil:
+		return performatives.EventBody(*d.Enters)
+	case d.To == Closed && d.Code == ExecutionComplete:
+		return &performatives.CloseBody{Outcome: performatives.Completed, Reason: d.Code, Summary: summary}
 	}
-	d, passed := t.Ending(t.At)
-	if !passed || d.Code != body.Reason {
-		return Refuse(WrongState, "no deadline %q has passed", body.Reason)
+	return &performatives.CloseBody{Outcome: performatives.FailedEnd, Reason: d.Code, Summary: summary}
+}
+
+// entered reports whether the deadline makes an entry of the broker's own.
+func (d *Deadline) entered() bool { return d.Ends || d.Enters != nil }
+
+// timePassed lets in a broker's own entry: it needs the deadline that it names to have passed.
+func (t *Command) timePassed() error {
+	d, passed := t.Passed(t.At)
+	switch body := t.Message.Body.(type) {
+	case *performatives.InformBody:
+		event, _ := body.Event()
+		if !passed || d.Enters == nil || *d.Enters != event {
+			return Refuse(WrongState, "nothing has passed that event %q is about", event.Event)
+		}
+		t.happened(d)
+		return nil
+	case *performatives.CloseBody:
+		if !passed || !d.Ends || d.Code != body.Reason {
+			return Refuse(WrongState, "no deadline %q has passed", body.Reason)
+		}
+	default:
+		return Refuse(Unauthorized, "a broker enters nothing but a CLOSE and an INFORM event")
 	}
 	for _, item := range t.asked {
 		if d.Code == EscalationExpired && item.Open() && !t.At.Before(item.Due) {

@@ -25,7 +25,13 @@ func (t *Command) resolve() {
 		}
 	case aClarification:
 		t.question, _ = t.questions.Get(id)
-	case nothing, anEscalation: // a ruling names it in its data
+	case anAmendment:
+		t.Offer, _ = t.State.Offer(id)
+	case aDelivery:
+		t.delivery, _ = t.deliveries.Get(id)
+	case aRemedy:
+		t.remedy, _ = t.remedies.Get(id)
+	case nothing, anEscalation, aDispute: // a ruling names it in its data
 	}
 	t.findAnswers()
 }

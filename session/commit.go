@@ -40,6 +40,36 @@ func commits(t *Command) error {
 			})
 		}
 	}
+	if t.Before(7) {
+		return nil
+	}
+	return t.promises(body.Terms.Obligations)
+}
+
+// promises judges the obligations of a COMMIT: they are of its parties, and no more than a session has.
+func (t *Command) promises(promised []performatives.Obligation) error {
+	all, err := identified(promised)
+	if err != nil {
+		return err
+	}
+	parties := t.Sides()
+	if t.offering.To != "" {
+		parties = []performatives.Agent{t.Side, t.offering.To}
+		if t.Offer != nil {
+			parties = append(parties, t.Offer.Side)
+		}
+	}
+	if err := ofParties(all, parties); err != nil {
+		return err
+	}
+	t.offering.promises = len(all)
+	total := t.promised + len(all)
+	for _, o := range t.live.All() {
+		total += o.promises
+	}
+	if total > MostObligations {
+		return RefuseSchema(tooManyObligations(total))
+	}
 	return nil
 }
 

@@ -27,6 +27,7 @@ var update = flag.Bool("update", false, "write the answers in testdata and docs/
 //	# …                            a remark
 //	alpha PROPOSE p1 {…} : answer  an act, and what it is answered; see script_test.go
 //	+31s : …                       time passes; deadlines due are entered
+//	"T+48h", "#3"                  in JSON: a time after the curtain, the hash of entry 3
 //	register carol decide          the registry learns about somebody
 //	kind beta system               … or another kind
 //	standby alpha delta            … or who takes the turns that it leaves waiting
@@ -241,15 +242,18 @@ func (c *conversation) perform(said string, words []string) ([]string, error) {
 	}
 	if after, ok := strings.CutPrefix(words[0], "+"); ok {
 		d, err := time.ParseDuration(after)
-		if err != nil || d < 0 || d > 1000*time.Hour {
+		if err != nil || d < 0 || d > 100_000*time.Hour {
 			return nil, fmt.Errorf("how long is that? %w", err)
 		}
 		c.now = c.now.Add(d)
-		answer := "nothing ends"
-		if code := c.deadlines(); code != "" {
-			answer = "broker CLOSE " + code + ", " + c.state.Phase.String()
+		var entered []string
+		for what := c.deadlines(); what != ""; what = c.deadlines() {
+			entered = append(entered, "broker "+what)
 		}
-		return []string{answer}, nil
+		if entered == nil {
+			return []string{"nothing ends"}, nil
+		}
+		return []string{strings.Join(entered, "; ") + ", " + c.state.Phase.String()}, nil
 	}
 	a, err := c.read(said)
 	if err != nil {

@@ -63,6 +63,9 @@ func (t *Command) reinvites(o *Offer) error {
 	if err := t.readPolicy(); err != nil {
 		return err
 	}
+	if err := t.arbiterKnown(); err != nil {
+		return err
+	}
 	return t.unfit()
 }
 
@@ -84,6 +87,7 @@ func countered(t *Command) {
 		t.SetStatus(t.Offer.ID, Countered)
 		t.answered(t.Side)
 		t.invitation = t.offering
+		t.pinArbiter()
 		t.agree(t.Now)
 	case t.Offer.IsProposal() && t.Mode.Effects[performatives.Counter] != nil:
 		t.Mode.Effects[performatives.Counter](t)

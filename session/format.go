@@ -48,6 +48,13 @@ package session
 // These rules hold since format 6:
 //   - In bilateral/1 an ACCEPT of the other side's offer makes an agreement; where people confirm
 //     it, the last confirmation does. policy.publish is taken there, too.
+//
+// These rules hold since format 7:
+//   - What was agreed is carried out in EXECUTING (execution.go), which lasts until nothing is due.
+//   - policy.execution and policy.arbiter are parameters of every mode.
+//   - The obligations of a COMMIT are of its parties, and have an id each.
+//   - Nobody asks about an invitation that was accepted.
+//   - An INFORM event is the broker's.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

@@ -14,6 +14,11 @@ var _ = does(performatives.Inform, deed{refers: informs, happens: informed, answ
 
 func informs(t *Command) error {
 	ruling, ok := t.ruling()
+	if !ok && t.executing {
+		if err := t.executes(); err != nil {
+			return err
+		}
+	}
 	if !ok {
 		return t.chooses()
 	}
@@ -28,9 +33,12 @@ func informed(t *Command) {
 		t.ruled(ruling)
 		return
 	}
+	if t.executing {
+		t.executed()
+	}
 	t.reports()
 	t.answersQuery()
-	if effect := t.Mode.Effects[performatives.Inform]; effect != nil {
+	if effect := t.mode().Effects[performatives.Inform]; effect != nil {
 		effect(t)
 		return
 	}

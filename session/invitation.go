@@ -23,7 +23,9 @@ type Invitation struct {
 	performatives.InvitationTerms
 	Invitees []performatives.Agent // without the inviter, in order, once each
 
-	parked time.Duration // how long a turn waits before a standby may take it; 0 is the broker's default
+	execution bool                // what is agreed is carried out in the session, in any mode
+	arbiter   performatives.Agent // who decides disputes; "" is nobody
+	parked    time.Duration       // how long a turn waits before a standby may take it; 0 is the broker's default
 }
 
 // Invites lists whom an invitation names, in the order of the principals: for
@@ -96,6 +98,9 @@ func (t *Command) readPolicy() error {
 	if err != nil {
 		return err
 	}
+	if policy, err = t.readExecution(policy); err != nil {
+		return err
+	}
 	if t.Mode.Open == nil {
 		t.Own = nil
 		var given map[string]jsontext.Value
@@ -135,6 +140,9 @@ func (t *Command) PartyKind(a performatives.Agent) string {
 
 // inviteesKnown refuses an invitation of somebody who is not registered.
 func (t *Command) inviteesKnown() error {
+	if err := t.arbiterKnown(); err != nil {
+		return err
+	}
 	for _, a := range t.opening.Invitees {
 		if _, ok := t.event.Known.Get(a); !ok {
 			return unknownAgent(a)
@@ -162,6 +170,7 @@ func (t *Command) openSession() {
 		t.enter(principal(t.standby(m), Invitee))
 	}
 	t.pinStandbys()
+	t.pinArbiter()
 	t.agree(t.At)
 }
 

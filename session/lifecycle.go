@@ -42,9 +42,10 @@ var lifecycle = [phases][act.Acts]transition{
 		act.Commit: stay, act.Inform: stay, act.Query: stay, act.Clarify: stay, act.Observe: stay, act.Delegate: stay,
 		act.Escalate: to(Escalated), act.Close: to(Closed),
 	},
-	Executing: {
+	Executing: { // PROPOSE is of an amendment; ACCEPT, REJECT and WITHDRAW are of one, or of what was delivered
+		act.Propose: stay, act.Accept: stay, act.Reject: stay, act.Withdraw: stay,
 		act.Inform: stay, act.Query: stay, act.Clarify: stay, act.Observe: stay, act.Delegate: stay,
-		act.Escalate: to(Escalated), act.Close: to(Closed),
+		act.Escalate: to(Escalated), act.Close: onceReleased,
 	},
 	Escalated: {act.Inform: resume, act.Close: to(Closed)}, // only of a human who may decide
 	Closed:    {},

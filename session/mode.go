@@ -117,7 +117,7 @@ func StillOpen(t *Command) error {
 		}
 		return nil
 	}
-	if t.Message.Performative == performatives.Clarify && now == Accepted && (t.Phase == Agreeing || t.Phase == Executing) {
+	if t.Act == performatives.Clarify && now == Accepted && (t.Phase == Agreeing || t.Phase == Executing) && (t.Before(7) || t.Offer.Kind != anInvitation) {
 		return nil // what was agreed may still be asked about while it is carried out
 	}
 	return notOpen(t.Offer, now.String())

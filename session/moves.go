@@ -145,6 +145,7 @@ func (s *State) drafts(you performatives.Agent, now time.Time) []draft {
 	all = append(all, s.ofQuestions()...)
 	all = append(all, s.ofDelegations(you)...)
 	all = append(all, s.rulings()...)
+	all = append(all, s.ofExecution(you)...)
 	all = append(all,
 		draft{act: performatives.Inform, body: members{"type": performatives.Fact}, fill: members{"data": members{"note": sample}}},
 		draft{act: performatives.Query, body: members{"queryId": s.fresh("query")}, fill: members{"queryType": sample, "subject": sample}},
@@ -159,8 +160,8 @@ func (s *State) drafts(you performatives.Agent, now time.Time) []draft {
 		draft{act: performatives.Close},
 	)
 	for i, d := range all {
-		if s.Mode.Needs != nil {
-			all[i].fill = with(d.fill, s.Mode.Needs(s, d.act, d.reference))
+		if needs := s.mode().Needs; needs != nil {
+			all[i].fill = with(d.fill, needs(s, d.act, d.reference))
 		}
 	}
 	return all

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,7 +41,33 @@ var openings = [][]string{
 	{`alpha invite i1 -> beta`, `beta ACCEPT i1`, `alpha PROPOSE p1 {"price":1}`, `beta ACCEPT p1`, `alpha COMMIT k1 p1`},
 	{`alpha invite i1 -> beta`, `beta ACCEPT i1`, `beta DELEGATE d1 delia full`, `delia DELEGATE d2 dora full`, `beta PROPOSE p1 {"price":1}`},
 	{`alpha invite i1 -> bob`, `bob ACCEPT i1`, `alpha ESCALATE e1 high`},
+	executing,
+	slices.Concat(executing, []string{`beta INFORM result {"commitmentId":"k1","obligation":"0","quantity":2} as=m1`}),
+	slices.Concat(executing, []string{`+5h`, `alpha INFORM dispute {"disputeId":"x1","subject":"#3","ground":"late","claim":"too late","severity":2}`}),
 }
+
+// executing opens a session that carries out what was agreed.
+var executing = []string{
+	`alpha invite i1 -> beta {"policy":{"arbiter":"@gamma"}}`, `beta ACCEPT i1`, `beta DELEGATE d1 delia full`,
+	`beta COMMIT k1 - {"terms":{"obligations":[{"party":"@beta","action":"deliver","deadline":"T+4h","quantity":3},{"party":"@alpha","action":"pay","verificationMethod":"bank"}]}}`, `alpha ACCEPT k1`,
+}
+
+// execution is what may be said of it.
+var execution = rapid.Custom(func(t *rapid.T) string {
+	of := fmt.Sprintf(`"commitmentId":"k1","obligation":"%d"`, rapid.IntRange(0, 1).Draw(t, "obligation"))
+	dispute := fmt.Sprintf(`"disputeId":"x%d"`, rapid.IntRange(1, 2).Draw(t, "dispute"))
+	act := rapid.SampledFrom([]string{
+		`INFORM result {` + of + `} as=m1`, `INFORM result {` + of + `,"quantity":1} as=m2`, `INFORM result {` + of + `,"quantity":4} as=m3`,
+		`INFORM progress {` + of + `}`, `INFORM waiver {` + of + `,"reason":"why not"}`,
+		`ACCEPT m1`, `ACCEPT m2`, `ACCEPT m1 {"quantity":1}`, `REJECT m1 code=late`, `REJECT m2 code=unspecified`,
+		`amend a1 k1 {"obligations":[{"id":"0","party":"@beta","action":"deliver less","quantity":1}]}`, `amend a2 k1 {"obligations":[{"id":"2","party":"@alpha","action":"say thanks","deadline":"T+5h"}]}`,
+		`ACCEPT a1`, `ACCEPT a2`, `REJECT a1`, `WITHDRAW a1`,
+		fmt.Sprintf(`INFORM dispute {%s,"subject":"#%d","ground":"non-delivery","claim":"it is not so","severity":2}`, dispute, rapid.IntRange(0, 8).Draw(t, "entry")),
+		`INFORM reply {` + dispute + `,"position":"concede"}`, `INFORM reply {` + dispute + `,"position":"deny"}`, `INFORM reply {` + dispute + `,"position":"offer"} as=m4`, `ACCEPT m4`,
+		`INFORM resolution {` + dispute + `,"decision":"upheld","reason":"it is so"}`, `CLOSE`,
+	}).Draw(t, "act")
+	return rapid.SampledFrom([]string{"alpha", "alpha", "beta", "beta", "gamma", "delia"}).Draw(t, "party") + " " + act
+})
 
 var (
 	who     = rapid.SampledFrom([]string{"alpha", "beta", "gamma", "delta", "delia", "dora", "dirk", "alice", "carol", "chief", "bob", "ghost"})
@@ -81,10 +108,12 @@ var anyLine = rapid.Custom(func(t *rapid.T) string {
 		"CLOSE":    "CLOSE",
 	}
 	verb := rapid.SampledFrom([]string{
-		"time", "registry", "invite", "PROPOSE", "PROPOSE", "ACCEPT", "ACCEPT", "ACCEPT", "REJECT", "COUNTER", "COUNTER", "INFORM", "answers", "rules", "rules",
+		"time", "registry", "execution", "execution", "execution", "invite", "PROPOSE", "PROPOSE", "ACCEPT", "ACCEPT", "ACCEPT", "REJECT", "COUNTER", "COUNTER", "INFORM", "answers", "rules", "rules",
 		"QUERY", "CLARIFY", "CLARIFY", "COMMIT", "DELEGATE", "DELEGATE", "ESCALATE", "WITHDRAW", "WITHDRAW", "OBSERVE", "CLOSE",
 	}).Draw(t, "verb")
 	switch verb {
+	case "execution":
+		return execution.Draw(t, "execution")
 	case "time":
 		return rapid.SampledFrom([]string{"+0s", "+1ms", "+3s", "+25s", "+20m", "+5h"}).Draw(t, "time")
 	case "registry":

@@ -21,7 +21,10 @@ func proposes(t *Command) error {
 		Type: body.Type, Subject: body.Subject, Schema: body.Schema,
 		Terms: body.Terms, Body: t.Message.RawBody, Expires: t.until(body.ValidUntil),
 	}
-	if t.Phase != Idle {
+	switch {
+	case t.executing:
+		return t.amends(o, body.ReferenceID)
+	case t.Phase != Idle:
 		return t.offer(o)
 	}
 	o.Kind = anInvitation
@@ -36,7 +39,7 @@ func proposed(t *Command) {
 	if t.Phase == Idle {
 		t.invitation = t.offering
 		t.openSession()
-	} else if retires := t.Mode.Retires; retires != nil && retires(&t.State) && !t.Before(3) {
+	} else if retires := t.mode().Retires; retires != nil && retires(&t.State) && !t.Before(3) {
 		t.retire()
 	}
 	t.put(t.offering)

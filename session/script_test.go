@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ var (
 //	CLARIFY label of field…   QUERY id               CLOSE [outcome]
 //	DELEGATE label target authority [of]             ESCALATE label urgency [of]
 //	INFORM kind {data}        answers of field…      rules label decision
-//	again label               the very bytes again
+//	amend id of {terms}       again label               the very bytes again
 //
 // Elsewhere than in terms and data, JSON is merged into the body. @name stands
 // for a URI or a message id. as= labels a message, id= reuses a message id, by=
@@ -184,6 +185,9 @@ func (c *conversation) compose(verb string, words, to []string, object string) (
 		if arg(0) != "" {
 			b["outcome"] = arg(0)
 		}
+	case "amend":
+		p, merge = performatives.Propose, false
+		b["proposalId"], b["type"], b["subject"], b["referenceId"], b["terms"] = arg(0), performatives.Amendment, "other obligations", arg(1), given
 	default:
 		return p, nil, "", fmt.Errorf("what is %s?", verb)
 	}
@@ -280,9 +284,32 @@ func cutObject(s string) (rest, object string) {
 	return s, ""
 }
 
+var (
+	later  = regexp.MustCompile(`"T\+[0-9a-z]+"`)
+	number = regexp.MustCompile(`"#[0-9]+"`)
+)
+
 var mention = regexp.MustCompile(`@[a-z0-9]+`)
 
 func (c *conversation) resolved(object string) string {
+	object = later.ReplaceAllStringFunc(object, func(s string) string {
+		d, err := time.ParseDuration(strings.Trim(s, `"T+`))
+		if err != nil {
+			return s
+		}
+		return `"` + curtain.Add(d).Format(time.RFC3339Nano) + `"`
+	})
+	object = number.ReplaceAllStringFunc(object, func(s string) string {
+		n, err := strconv.Atoi(strings.Trim(s, `"#`))
+		if err != nil || n >= len(c.entries) {
+			return s
+		}
+		_, stamp, _, err := performatives.ReadDelivered(c.entries[n])
+		if err != nil {
+			return s
+		}
+		return `"` + string(stamp.Hash) + `"`
+	})
 	return mention.ReplaceAllStringFunc(object, func(at string) string {
 		if agent, ok := principals[at[1:]]; ok {
 			return string(agent)

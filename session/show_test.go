@@ -105,6 +105,28 @@ func (c *conversation) show(what []string) ([]string, error) {
 		for _, d := range v.Deadlines {
 			say("%s %s %s", d.At, d.Code, d.Ref)
 		}
+	case "obligations":
+		for _, o := range c.state.Obligations() {
+			line := fmt.Sprintf("%s/%s of %s: %s", o.Commitment, o.ID, o.Party, o.Status())
+			if o.Accepted != nil {
+				line += ", accepted " + o.Accepted.RatString()
+			}
+			if o.Remains != nil {
+				line += ", remains " + o.Remains.RatString() + " " + o.Unit
+			}
+			if o.Breaches > 0 {
+				line += fmt.Sprintf(", breached %d times", o.Breaches)
+			}
+			say("%s", line)
+		}
+	case "disputes":
+		for _, d := range c.state.Disputes() {
+			line := fmt.Sprintf("%s of %s about entry %d, %s, %s", d.DisputeID, d.Side, d.Entry, d.Ground, d.Status)
+			for _, r := range d.Replies {
+				line += fmt.Sprintf(", %s by %s", r.Position, r.Side)
+			}
+			say("%s", line)
+		}
 	case "refusal": // the sentence of the last one
 		say("%s", c.refusal)
 	case "audience":

@@ -131,6 +131,11 @@ func (c *conversation) fill(t *rapid.T, name string, move session.Move) filled {
 			value = body{"price": 1, "currency": "USD", "note": fmt.Sprint("the ", c.messages)}
 		case "terms.obligations":
 			value = []body{{"party": c.state.Sides()[0], "action": "deliver"}}
+			if of, amends := c.state.Commitment(move.Reference); amends {
+				value = []body{{"id": fmt.Sprint("more-", c.messages), "party": of.Parties[0], "action": "deliver"}}
+				put(made, "terms.price", 1)
+				put(made, "terms.currency", "USD")
+			}
 		case "questions":
 			field := "proposalId"
 			if o, _ := c.state.Offer(move.Reference); o != nil && o.IsCommitment() {

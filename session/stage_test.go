@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -224,7 +225,7 @@ func (s *stage) looksAgain(state session.State) {
 	at := s.now
 	for range 8 {
 		next, some := state.NextDeadline(at)
-		_, ended := state.Ending(at)
+		_, ended := state.Passed(at)
 		switch {
 		case !some && !state.Phase.Over():
 			s.t.Errorf("no deadline after %s while %s", at, state.Phase)
@@ -235,7 +236,7 @@ func (s *stage) looksAgain(state session.State) {
 			s.t.Errorf("at %s the next deadline is %s", at, next)
 			return
 		}
-		if d, missed := state.Ending(next.Add(-1)); missed {
+		if d, missed := state.Passed(next.Add(-1)); missed {
 			s.t.Errorf("%s has passed before the next deadline, %s", d.Code, next)
 		}
 		for _, d := range state.Deadlines(at) { // those of a paused session move on
@@ -289,10 +290,12 @@ func (s *stage) event(m *performatives.Message) session.Event {
 		know(a)
 		know(s.registry[a].Standby)
 	}
-	switch body := m.Body.(type) {
-	case *performatives.DelegateBody:
-		know(body.TargetAgent)
-	case *performatives.EscalateBody:
+	if body, ok := m.Body.(performatives.Naming); ok {
+		for _, a := range body.Names() {
+			know(a)
+		}
+	}
+	if _, escalates := m.Body.(*performatives.EscalateBody); escalates {
 		e.Route = s.asks()
 		for a, member := range s.registry {
 			if a.IsHuman() && member.Authority == performatives.AuthorityDecide && a.Organisation() == s.state.SideOf(m.Sender, s.now).Organisation() {
@@ -354,13 +357,11 @@ func (s *stage) enter(m *performatives.Message, next session.State) {
 // deadlines enters the broker's CLOSE where the clock has ended the session.
 func (s *stage) deadlines() (ended string) {
 	s.t.Helper()
-	d, passed := s.state.Ending(s.now)
+	d, passed := s.state.Passed(s.now)
 	if !passed {
 		return ""
 	}
-	m, err := performatives.Read(s.envelope(performatives.Draft{
-		Sender: performatives.BrokerAgent(broker.Key()), Body: &performatives.CloseBody{Outcome: performatives.FailedEnd, Reason: d.Code},
-	}))
+	m, err := performatives.Read(s.envelope(performatives.Draft{Sender: performatives.BrokerAgent(broker.Key()), Body: d.Body("")}))
 	if err == nil {
 		err = m.DecodeBody()
 	}
@@ -370,11 +371,14 @@ func (s *stage) deadlines() (ended string) {
 	event := session.Event{Message: m, At: s.now, Broker: broker.Key()}
 	next, err := session.Step(s.state, event)
 	if err != nil {
-		s.t.Fatalf("the broker's own CLOSE was refused: %v", err)
+		s.t.Fatalf("the broker's own %s was refused: %v", m.Performative, err)
 	}
 	s.shadow(event, next, err)
 	s.enter(m, next)
-	return d.Code
+	if e := d.Enters; e != nil {
+		return strings.TrimSpace(fmt.Sprintf("INFORM %s %s %s %s", e.Event, strings.Trim(e.CommitmentID+"/"+string(e.Obligation), "/"), e.DisputeID+e.EscalationID, e.Decision))
+	}
+	return "CLOSE " + d.Code
 }
 
 // replayed asserts that folding the transcript again yields the very states that were cached: as

@@ -67,7 +67,26 @@ type State struct {
 	latest     Seen                                          // of the last entry; the zero value before the first
 
 	openCommitments, acceptedCommitments int
+	promised                             int // obligations of accepted commitments
 	standbys                             int // parties who stand by
+
+	executing       bool          // what was agreed is carried out
+	carried         []*Commitment // out
+	obligations     persist.Table[string, *Obligation]
+	obliged         []string                             // keys of the obligations, in their order
+	dues            *immutable.SortedMap[string, due]    // what the broker has to enter, by when
+	owed            *immutable.SortedMap[string, string] // obligations that wait for their party, by party and deadline
+	toAnswer        persist.Table[string, string]        // obligations by the delivery that waits for an answer
+	deliveries      persist.Table[string, *Delivery]     // all of them
+	aboutObligation persist.Table[string, string]        // obligations by the entries that are about them
+	owing           int                                  // obligations that keep the session open
+	leaving         []performatives.Agent                // parties who said CLOSE while something is due; never changed
+	quiet           time.Time                            // since when nothing is due or disputed, on the session's clock
+	arbiter         performatives.Member                 // the zero Member for nobody
+	claims          persist.Table[string, *Dispute]
+	filed           []string                      // ids of disputes, in their order
+	remedies        persist.Table[string, string] // disputes by the replies that offer to end them
+	disputing       int                           // open disputes
 
 	taken  uint64 // turns, see Turns
 	turned uint64 // the entry that took the newest
@@ -128,9 +147,10 @@ const (
 	Delegate      // acts for a principal
 	Approver      // a human who may decide an escalation of the organisation
 	Standby       // takes turns that its principal leaves waiting
+	Arbiter       // decides disputes
 )
 
-var roleNames = [...]string{"", "inviter", "invitee", "delegate", "approver", "standby"}
+var roleNames = [...]string{"", "inviter", "invitee", "delegate", "approver", "standby", "arbiter"}
 
 func (r Role) String() string { return roleNames[r] }
 
@@ -160,6 +180,10 @@ const (
 	aDelegation
 	aClarification
 	anEscalation
+	anAmendment
+	aDelivery
+	aRemedy
+	aDispute
 )
 
 // A Status is how an offer stands.
@@ -181,7 +205,7 @@ var statusNames = [...]string{"open", "accepted", "rejected", "countered", "supe
 
 func (s Status) String() string { return statusNames[s] }
 
-// An Offer is an invitation, a proposal or a commitment: what can be accepted.
+// An Offer is an invitation, a proposal, a commitment or an amendment of one: what can be accepted.
 type Offer struct {
 	ID         string
 	Kind       kind
@@ -190,7 +214,7 @@ type Offer struct {
 	By         performatives.Agent // who sent it
 	To         performatives.Agent // the principal who is to answer; "" is every other one
 	Status     Status
-	Supersedes string // the offer that it countered
+	Supersedes string // the offer that it countered, or carries out; the commitment that it amends
 	Line       string // the first offer of its line of counters
 	Type       string
 	Subject    string
@@ -202,6 +226,7 @@ type Offer struct {
 	moved      uint64    // the entry that made it, or that asked or answered about it last
 	movedAt    time.Time // when that was, on the session's clock
 	openAs     string    // a proposal's key among the open terms
+	promises   int       // obligations of a commitment
 	acceptedBy persist.Table[performatives.Agent, bool]
 	questions  persist.Table[string, bool] // of clarifications still open
 }
@@ -211,6 +236,9 @@ func (o *Offer) IsProposal() bool { return o.Kind == aProposal }
 
 // IsCommitment reports whether it was made by COMMIT.
 func (o *Offer) IsCommitment() bool { return o.Kind == aCommitment }
+
+// IsAmendment reports whether it offers other obligations in place of those of a commitment.
+func (o *Offer) IsAmendment() bool { return o.Kind == anAmendment }
 
 // StatusAt is how the offer stands at a time on the session's clock.
 func (o *Offer) StatusAt(now time.Time) Status {
@@ -283,6 +311,15 @@ func (s *State) named(id string) kind {
 	}
 	if _, ok := s.items.Get(escalation.ID(id)); ok {
 		return anEscalation
+	}
+	if _, ok := s.deliveries.Get(id); ok {
+		return aDelivery
+	}
+	if _, ok := s.remedies.Get(id); ok {
+		return aRemedy
+	}
+	if _, ok := s.claims.Get(id); ok {
+		return aDispute
 	}
 	return nothing
 }

@@ -61,7 +61,7 @@ func (r *Repeat) Error() string { return "accepted before" }
 func Step(s State, e Event) (State, error) {
 	t := newTurn(s, e)
 	if e.Message.Sender.IsBroker() {
-		if err := t.deadlinePassed(); err != nil {
+		if err := t.timePassed(); err != nil {
 			return s, err
 		}
 		t.record()
@@ -121,7 +121,11 @@ type Command struct {
 	granted    *delegation.Grant // what a DELEGATE grants
 	phase      Phase             // where a mode carries the session; Idle is nowhere
 	before     []performatives.Agent
-	draft      *draft // nil of an act that is sent
+	obligation *Obligation // that the act is about
+	delivery   *Delivery   // what referenceId names, where that is a delivery
+	remedy     string      // … the dispute that it offers to end
+	ofDispute  *Dispute    // that the act is about
+	draft      *draft      // nil of an act that is sent
 }
 
 func newTurn(s State, e Event) *Command {
@@ -237,7 +241,7 @@ func (t *Command) fitsMode() error {
 	if err := t.conforms(); err != nil {
 		return err
 	}
-	return judge(t.Mode.Rules, t)
+	return judge(t.mode().Rules, t)
 }
 
 // refers judges what the act refers to: unknown, then own, then not open.
@@ -264,12 +268,13 @@ func (t *Command) happen() {
 	}
 	t.meetBinding()
 	t.Phase = transition.follow(&t.State)
-	if t.Mode.After != nil {
-		t.Mode.After(t)
+	if after := t.mode().After; after != nil {
+		after(t)
 	}
 	if t.phase != Idle {
 		t.Phase = t.phase
 	}
+	t.execute()
 	t.record()
 }
 

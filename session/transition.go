@@ -60,6 +60,7 @@ const (
 var (
 	stay               = transition{allowed: true, kind: stays, label: "stays"}
 	asCommitmentsStand = transition{allowed: true, kind: byCommitments, label: "EXECUTING once every open one is accepted, CONVERSING once none is open or accepted"}
+	onceReleased       = transition{allowed: true, to: Closed, when: released, label: "CLOSED once nothing is due, or every party has said so"}
 	resume             = transition{allowed: true, kind: resumes, when: decided, label: "the state it was paused from, once enough have decided"}
 )
 

@@ -45,6 +45,8 @@ func (s *State) TurnOf(you performatives.Agent, at time.Time) (Turn, bool) {
 		return Turn{Side: you, Reference: string(g.ID), Sequence: g.Accepted, Since: s.clock(s.Updated), Number: s.Next}, true
 	case Approver:
 		return Turn{}, false
+	case Arbiter:
+		return s.toDecide(you)
 	case Standby:
 		turn, waits := s.turnOf(p.StandsFor, at)
 		return turn, waits && s.parked(turn, at)
@@ -55,8 +57,8 @@ func (s *State) TurnOf(you performatives.Agent, at time.Time) (Turn, bool) {
 
 // turnOf is the turn of a principal.
 func (s *State) turnOf(side performatives.Agent, at time.Time) (Turn, bool) {
-	if s.Mode.Turn != nil && s.Phase >= Introduced {
-		return s.Mode.Turn(s, side, at)
+	if turn := s.mode().Turn; turn != nil && s.Phase >= Introduced {
+		return turn(s, side, at)
 	}
 	return s.unanswered(side, at)
 }

@@ -45,7 +45,7 @@ func withdrawn(t *Command) {
 		if t.Was == Invited {
 			t.Closing = WithdrawnOffer.String()
 		}
-		if effect := t.Mode.Effects[performatives.Withdraw]; effect != nil && t.Offer.IsProposal() {
+		if effect := t.mode().Effects[performatives.Withdraw]; effect != nil && t.Offer.IsProposal() {
 			effect(t)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
@@ -119,11 +120,52 @@ func (w *sayer) open(o api.OpenItem) string {
 	case "check":
 		who = "a result of " + w.all(o.For) + " for " + by
 		return who + " is awaited"
+	case "obligation":
+		return w.obligation(o.ID)
+	case "dispute":
+		if len(o.For) == 0 {
+			return who + " is undecided"
+		}
 	case "escalation":
 		return "a human reviews what " + by + " asked"
 	}
 	return who + " waits for " + w.all(o.For)
 }
+
+// obligation says what is due by whom, or what waits to be accepted.
+func (w *sayer) obligation(id string) string {
+	i := slices.IndexFunc(w.v.Obligations, func(o api.ObligationView) bool { return o.Commitment+"/"+o.ID == id })
+	if i < 0 {
+		return ""
+	}
+	o := w.v.Obligations[i]
+	owes, delivers := " owes: ", " says that this is delivered: "
+	if o.Party == w.v.You.Agent {
+		owes, delivers = " owe: ", " say that this is delivered: "
+	}
+	what := brief(o.Action)
+	if o.Quantity != nil {
+		left := o.Remains
+		if o.Delivery != nil && o.Delivery.Quantity != nil {
+			left = o.Delivery.Quantity
+		}
+		what += fmt.Sprintf(" (%s of %s)", brief(strings.TrimSpace(number(*left)+" "+o.Unit)), number(*o.Quantity))
+	}
+	text := w.whom(o.Party)
+	switch {
+	case o.Delivery != nil:
+		text += delivers + what + "; it waits for " + w.all(o.To) + " and counts as accepted at " + o.Delivery.Until
+	case o.Deadline != "":
+		text += owes + what + ", by " + o.Deadline
+	default:
+		text += owes + what
+	}
+	if o.Status != "due" && o.Status != "asserted" {
+		text += "; " + o.Status
+	}
+	return text
+}
+
 
 func (w *sayer) all(agents []performatives.Agent) string {
 	var names []string
@@ -146,6 +188,12 @@ var deeds = map[string]string{
 func (w *sayer) move(m api.Move) string {
 	deed, about := deeds[m.Performative], w.named(m.Reference)
 	switch {
+	case m.Performative == "INFORM" && w.executes(m) != "":
+		deed = w.executes(m)
+	case m.Performative == "PROPOSE" && about != "":
+		deed = "offer other obligations in place of those of " + about + " that are still due"
+	case m.Performative == "CLOSE" && w.owing():
+		deed = "leave; the session ends once every party has said so, and what is due is released"
 	case m.Performative == "INFORM" && about != "":
 		deed = "answer " + about
 	case m.Performative == "COMMIT" && about == "":
@@ -162,6 +210,51 @@ func (w *sayer) move(m api.Move) string {
 		deed += "; say " + strings.Join(m.Fill, ", ")
 	}
 	return deed
+}
+
+// replies are what a reply to a dispute does.
+var replies = map[string]string{
+	performatives.Concede: "concede the dispute ", performatives.Deny: "deny the dispute ", performatives.OfferOf: "offer what would end the dispute ",
+}
+
+// executes says what an INFORM of what is carried out does, "" for any other.
+func (w *sayer) executes(m api.Move) string {
+	var body performatives.InformBody
+	if json.Unmarshal(m.Body, &body) != nil {
+		return ""
+	}
+	of := func(commitment string, id performatives.ObligationID) string {
+		for _, o := range w.v.Obligations {
+			if o.Commitment == commitment && o.ID == string(id) {
+				return brief(o.Action)
+			}
+		}
+		return fit.Text(Clean(commitment+"/"+string(id)), longestID)
+	}
+	if d, ok := body.Delivery(); ok {
+		return "say that this is delivered: " + of(d.CommitmentID, d.Obligation)
+	}
+	if d, ok := body.Progress(); ok {
+		return "report progress on: " + of(d.CommitmentID, d.Obligation)
+	}
+	if d, ok := body.Waiver(); ok {
+		return "do without: " + of(d.CommitmentID, d.Obligation)
+	}
+	if d, ok := body.Reply(); ok {
+		return replies[d.Position] + fit.Text(Clean(d.DisputeID), longestID)
+	}
+	if d, ok := body.Decides(); ok {
+		return "decide the dispute " + fit.Text(Clean(d.DisputeID), longestID) + ": " + d.Decision
+	}
+	if body.Kind() == performatives.Dispute {
+		return "dispute an entry, such as a delivery or a breach"
+	}
+	return ""
+}
+
+// owing reports whether something is due.
+func (w *sayer) owing() bool {
+	return slices.ContainsFunc(w.v.Open, func(o api.OpenItem) bool { return o.Kind == "obligation" })
 }
 
 // given reports whether an id names a delegation to the caller.
@@ -187,6 +280,11 @@ func (w *sayer) named(id string) string {
 				whose += ", " + terms(w.v.Offers[i].Terms, nil)
 			}
 			return whose
+		}
+	}
+	for _, o := range w.v.Obligations {
+		if o.Delivery != nil && o.Delivery.Reference == id {
+			return "what was delivered: " + brief(o.Action)
 		}
 	}
 	if i := w.offerNamed(id); i >= 0 {

@@ -104,7 +104,7 @@ func (s *stage) says(from performatives.Agent, body performatives.Body, change .
 func (s *stage) deadline() {
 	s.t.Helper()
 	s.now = s.now.Add(31 * 24 * time.Hour)
-	due, passed := s.state.Ending(s.now)
+	due, passed := s.state.Passed(s.now)
 	if !passed {
 		s.t.Fatal("no deadline has passed")
 	}

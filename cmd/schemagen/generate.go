@@ -29,7 +29,7 @@ func generate(at, dir string) (map[string][]byte, error) {
 		s := r.Reflect(performatives.NewBody(act))
 		switch act {
 		case performatives.Inform:
-			informs(s, r.Reflect(performatives.RulingData{}))
+			informs(s, r)
 		case performatives.Escalate:
 			escalates(s)
 		default:
@@ -95,16 +95,41 @@ func anyValue(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// informs adds what tags cannot express: INFORM has type or informType, and a
-// resolution has a ruling (PROTOCOL.md §4, §7).
-func informs(s, ruling *jsonschema.Schema) {
+// informs adds what tags cannot express: INFORM has type or informType, and some types have data of
+// their own shape: a ruling (PROTOCOL.md §4, §7), and what is said of commitments (COMMITMENTS.md C2).
+func informs(s *jsonschema.Schema, r *jsonschema.Reflector) {
 	s.AnyOf = []*jsonschema.Schema{{Required: []string{"type"}}, {Required: []string{"informType"}}}
-	s.If = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{resolution("type"), resolution("informType")}}
-	ruling.Version = ""
+	ruling := r.Reflect(performatives.RulingData{})
 	closeAuthority(ruling)
 	seals(ruling, performatives.SealAuthority, performatives.SealComment)
-	s.Then = &jsonschema.Schema{Properties: jsonschema.NewProperties()}
-	s.Then.Properties.Set("data", ruling)
+	for _, shape := range []struct {
+		kind string
+		data *jsonschema.Schema
+		has  []string // what data has if it is of this shape
+	}{
+		{performatives.Result, r.Reflect(performatives.ResultData{}), []string{"commitmentId"}},
+		{performatives.Progress, r.Reflect(performatives.ProgressData{}), []string{"commitmentId"}},
+		{performatives.Resolution, r.Reflect(performatives.DecisionData{}), []string{"disputeId"}},
+		{performatives.Resolution, ruling, nil},
+		{performatives.Waiver, r.Reflect(performatives.WaiverData{}), nil},
+		{performatives.Dispute, r.Reflect(performatives.DisputeData{}), nil},
+		{performatives.Reply, r.Reflect(performatives.ReplyData{}), nil},
+		{performatives.Event, r.Reflect(performatives.EventData{}), nil},
+	} {
+		shape.data.Version = ""
+		s.If, s.Then = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+			ofType("type", shape.kind, shape.has), ofType("informType", shape.kind, shape.has),
+		}}, having("data", shape.data)
+		s.Else = &jsonschema.Schema{}
+		s = s.Else
+	}
+}
+
+// having is the schema of an object whose member has a schema.
+func having(name string, of *jsonschema.Schema) *jsonschema.Schema {
+	s := &jsonschema.Schema{Properties: jsonschema.NewProperties()}
+	s.Properties.Set(name, of)
+	return s
 }
 
 // escalates adds that the context is open or sealed.
@@ -139,9 +164,14 @@ func closeAuthority(ruling *jsonschema.Schema) {
 	}
 }
 
-func resolution(field string) *jsonschema.Schema {
-	s := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{field}}
-	s.Properties.Set(field, &jsonschema.Schema{Const: performatives.Resolution})
+// ofType is an INFORM of a type, under one of its two names, whose data has some members.
+func ofType(field, kind string, has []string) *jsonschema.Schema {
+	s := having(field, &jsonschema.Schema{Const: kind})
+	s.Required = []string{field}
+	if has != nil {
+		s.Properties.Set("data", &jsonschema.Schema{Type: "object", Required: has})
+		s.Required = append(s.Required, "data")
+	}
 	return s
 }
 
@@ -175,6 +205,10 @@ func boundIDs(s *jsonschema.Schema) {
 	}
 	boundIDs(s.Items)
 	boundIDs(s.Then)
+	boundIDs(s.Else)
+	for _, one := range s.AnyOf {
+		boundIDs(one)
+	}
 	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
 		boundIDs(p.Value)
 	}

@@ -112,7 +112,7 @@ func BenchmarkJudged(b *testing.B) {
 		if err := m.DecodeBody(); err != nil {
 			b.Fatal(err)
 		}
-		if _, passed := s.Ending(at); passed {
+		if _, passed := s.Passed(at); passed {
 			b.Fatal("it is over")
 		}
 		next, err := session.Step(s, session.Event{Message: m, At: at, Known: known, Policy: policy, Broker: broker.Key()})
