@@ -22,7 +22,7 @@ type ObligationView struct {
 	Deadline           string                `json:"deadline,omitzero"`
 	Quantity           *float64              `json:"quantity,omitzero"`
 	Unit               string                `json:"unit,omitzero"`
-	Amount             *performatives.Amount `json:"amount,omitzero"`
+	Amount             *performatives.Worth  `json:"amount,omitzero"`
 	VerificationMethod string                `json:"verificationMethod,omitzero"`
 	Remains            *float64              `json:"remains,omitzero"`  // of the quantity, still due
 	Accepted           *float64              `json:"accepted,omitzero"` // of the quantity

@@ -37,13 +37,13 @@ type Obligation struct {
 	Deadline           *time.Time `json:"deadline,omitzero" jsonschema:"description=When it has to be delivered\\, judged by the broker's clock"`
 	Quantity           *float64   `json:"quantity,omitzero" jsonschema:"exclusiveMinimum=0,description=How much has to be delivered\\, in unit"`
 	Unit               string     `json:"unit,omitzero" jsonschema:"maxLength=64"`
-	Amount             *Amount    `json:"amount,omitzero" jsonschema:"description=What it is worth. parley moves no money"`
+	Amount             *Worth     `json:"amount,omitzero" jsonschema:"description=What it is worth. parley moves no money"`
 	VerificationMethod string     `json:"verificationMethod,omitzero"`
 	AcceptanceWindowMs int64      `json:"acceptanceWindowMs,omitzero" jsonschema:"minimum=1,maximum=31536000000,description=How long a delivery waits to be accepted or rejected before it counts as accepted; 72 h by default\\, at most 365 d"`
 }
 
-// An Amount is a value in a currency.
-type Amount struct {
+// Worth is a value in a currency.
+type Worth struct {
 	Value    float64 `json:"value" jsonschema:"minimum=0"`
 	Currency string  `json:"currency" jsonschema:"pattern=^[A-Z]{3}$,description=ISO 4217 code"`
 }

@@ -124,7 +124,7 @@ type EventData struct {
 
 // The events that a broker enters.
 const (
-	Breached         = "breached"           // a deadline passed, and nothing was delivered
+	Breached         = "breached"           // a deadline passed, and the obligation is still due
 	Deemed           = "deemed"             // nobody answered a delivery within its acceptance window
 	Decided          = "decided"            // the transcript alone decides a dispute
 	EscalationLapsed = "escalation_expired" // nobody decided; obligations stand
@@ -218,7 +218,7 @@ func (b *InformBody) executed() (Text, bool) {
 func (e *EventData) line() Text {
 	switch e.Event {
 	case Breached:
-		return Text{Line: append(of(e.CommitmentID, e.Obligation, "breached:"), Word{Lead: ": ", Text: "its deadline passed, and nothing was delivered", Tone: Bad})}
+		return Text{Line: append(of(e.CommitmentID, e.Obligation, "breached:"), Word{Lead: ": ", Text: "its deadline passed, and it is still due", Tone: Bad})}
 	case Deemed:
 		return Text{Line: append(of(e.CommitmentID, e.Obligation, "counts as accepted:"), Word{Lead: ": ", Text: "nobody answered the delivery in time"})}
 	default:

@@ -230,23 +230,28 @@ func (d *Deadline) Body(summary string) performatives.Body {
 // entered reports whether the deadline makes an entry of the broker's own.
 func (d *Deadline) entered() bool { return d.Ends || d.Enters != nil }
 
+// is reports whether an entry of the broker's own is what it enters of the deadline.
+func (d *Deadline) is(b performatives.Body) bool {
+	if inform, informs := b.(*performatives.InformBody); informs {
+		event, _ := inform.Event()
+		return d.Enters != nil && *d.Enters == event
+	}
+	ends, is := b.(*performatives.CloseBody)
+	return is && d.Ends && d.Code == ends.Reason
+}
+
 // timePassed lets in a broker's own entry: it needs the deadline that it names to have passed.
 func (t *Command) timePassed() error {
+	if t.Act != performatives.Close && t.Act != performatives.Inform {
+		return Refuse(Unauthorized, "a broker enters nothing but a CLOSE and an INFORM event")
+	}
 	d, passed := t.Passed(t.At)
-	switch body := t.Message.Body.(type) {
-	case *performatives.InformBody:
-		event, _ := body.Event()
-		if !passed || d.Enters == nil || *d.Enters != event {
-			return Refuse(WrongState, "nothing has passed that event %q is about", event.Event)
-		}
+	if !passed || !d.is(t.Message.Body) {
+		return Refuse(WrongState, "no deadline has passed that this %s is about", t.Act)
+	}
+	if d.Enters != nil {
 		t.happened(d)
 		return nil
-	case *performatives.CloseBody:
-		if !passed || !d.Ends || d.Code != body.Reason {
-			return Refuse(WrongState, "no deadline %q has passed", body.Reason)
-		}
-	default:
-		return Refuse(Unauthorized, "a broker enters nothing but a CLOSE and an INFORM event")
 	}
 	for _, item := range t.asked {
 		if d.Code == EscalationExpired && item.Open() && !t.At.Before(item.Due) {

@@ -45,7 +45,7 @@ var places = map[string]place{
 	"internal/persist":            pure(),
 	"internal/ijson":              pure(),
 	"client/natscontext":          plain(),
-	"session":                     pure("performatives", "delegation", "escalation", "internal/persist"),
+	"session":                     pure("performatives", "delegation", "escalation", "schemas", "internal/persist"),
 	"session/modes":               pure("session/agreement", "performatives", "delegation", "escalation", "internal/persist", "session"),
 	"session/transcript":          pure("internal/ijson", "performatives"),
 	"session/agreement/inclusion": pure("performatives"),

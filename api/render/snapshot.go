@@ -166,7 +166,6 @@ func (w *sayer) obligation(id string) string {
 	return text
 }
 
-
 func (w *sayer) all(agents []performatives.Agent) string {
 	var names []string
 	for _, a := range agents[:min(len(agents), mostSaid)] {

@@ -33,7 +33,7 @@ var choices = map[string][]string{
 	rankFlag:                     {"best", "cheapest", "queue", "trust"},
 	"nats-config --format":       {"conf", "nsc"},
 	"serve --log-level":          {"debug", "info", "warn", "error"},
-	"demo --mode":                {"asp", "bilateral", "convergent", "binding", "haggle", "tender", "all"},
+	"demo --mode":                {"asp", "bilateral", "convergent", "binding", "haggle", "tender", "delivery", "all"},
 	"mcp --tools":                {"all"},
 	"demo --face":                {"nats", "http", "mcp", "a2a", "macp"},
 }

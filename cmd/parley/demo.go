@@ -24,8 +24,9 @@ func demoCommand() *cobra.Command {
 inbox: npayload's six patterns (asp), a match assessed in turns (bilateral), peers
 who counter until all agree (convergent), an agreement that both sign (binding), or
 all of these; or two negotiators whose offers converge (haggle); or a buyer who
-compares the offers of three sellers and accepts one (tender). It prints each
-conversation as it happens, and verifies every transcript and agreement offline at
+compares the offers of three sellers and accepts one (tender); or what follows an
+agreement: deliveries, a breach and a dispute (delivery). It prints each conversation
+as it happens, and verifies every transcript and agreement offline at
 the end.
 
 With --face http the agents hold no keys: they are hosted, send what they want to
@@ -44,6 +45,7 @@ operator's key: --operator, or operator.nk in --data.`,
   parley demo --mode binding
   parley demo --mode haggle
   parley demo --mode tender
+  parley demo --mode delivery
   parley demo --mode haggle --open
   parley demo --mode all --keep ./demo
   parley demo --face http

@@ -61,7 +61,7 @@ var schemaNames = map[reflect.Type]string{
 	reflect.TypeFor[act](): "Act", reflect.TypeFor[answer](): "Answer", reflect.TypeFor[told](): "MonitorEvent",
 	reflect.TypeFor[party](): "Party", reflect.TypeFor[recipient](): "Recipient", reflect.TypeFor[content](): "Content", reflect.TypeFor[constraints](): "Constraints",
 	reflect.TypeFor[integrity](): "Integrity", reflect.TypeFor[sealed](): "EntryIntegrity", reflect.TypeFor[member](): "Joined", reflect.TypeFor[receipt](): "Receipt",
-	reflect.TypeFor[struct{}](): "Nothing",
+	reflect.TypeFor[struct{}](): "Nothing", reflect.TypeFor[performatives.Evidence](): "EvidenceFile",
 }
 
 func schemaName(t reflect.Type) string { return cmp.Or(schemaNames[t], t.Name()) }

@@ -78,7 +78,7 @@ type member struct {
 	Key         string   `json:"key,omitzero" jsonschema:"description=Public nkey that verifies its entries"`
 	Custody     string   `json:"custody,omitzero" jsonschema:"enum=hosted,description=hosted: the installation holds the private half of key; absent where the principal holds it"`
 	Kind        string   `json:"kind" jsonschema:"enum=system,enum=personal,enum=human,enum=broker"`
-	Authority   string   `json:"authority" jsonschema:"enum=principal,enum=full,enum=limited,enum=advisory,enum=standby,enum=decide,enum=broker"`
+	Authority   string   `json:"authority" jsonschema:"enum=principal,enum=full,enum=limited,enum=advisory,enum=standby,enum=decide,enum=broker,enum=arbiter"`
 	Conformance string   `json:"conformanceLevel,omitzero" jsonschema:"enum=minimal,description=Of an agent that knows INFORM and QUERY and CLOSE only"`
 	MaxValue    *float64 `json:"maxTransactionValue,omitzero" jsonschema:"minimum=0,description=The most that the agent may agree to\\, by its card"`
 	Currency    string   `json:"currency,omitzero" jsonschema:"description=Of maxTransactionValue"`

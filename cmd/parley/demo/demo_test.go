@@ -59,7 +59,7 @@ func everyScene(t *testing.T, face string) {
 		pattern, mode, outcome string
 		messages               int
 	}{
-		{"simple-accept", "asp/1", "completed", 8},
+		{"simple-accept", "asp/1", "completed", 9},
 		{"counter-loop", "asp/1", "completed", 7},
 		{"rejection-with-retry", "asp/1", "completed", 7},
 		{"clarification-round", "asp/1", "completed", 7},
@@ -68,6 +68,7 @@ func everyScene(t *testing.T, face string) {
 		{"bilateral", "bilateral/1", "pending", 7},
 		{"convergent", "convergent/1", "completed", 11},
 		{"binding", "binding/1", "accepted", 5},
+		{"delivery", "asp/1", "completed", 17},
 	}
 	if len(r.Scenes) != len(want) {
 		t.Fatalf("%d scenes, want %d", len(r.Scenes), len(want))
@@ -202,8 +203,8 @@ func TestCheck(t *testing.T) {
 			p.entries[2].Bytes = changed
 		}},
 		{"an entry is missing", "entry 4 is missing", false, func(_ *scene, p *played) { p.entries = append(p.entries[:4:4], p.entries[5:]...) }},
-		{"the end is missing", "length", false, func(_ *scene, p *played) { p.entries = p.entries[:7] }},
-		{"the agents were told something else", "head", false, func(_ *scene, p *played) { p.received[7].Stamp.Hash = performatives.NoHash }},
+		{"the end is missing", "length", false, func(_ *scene, p *played) { p.entries = p.entries[:8] }},
+		{"the agents were told something else", "head", false, func(_ *scene, p *played) { p.received[8].Stamp.Hash = performatives.NoHash }},
 		{"the broker shows another state", "replay", false, func(_ *scene, p *played) { p.view.State = session.Failed }},
 		{"other acts", "the acts were", true, func(sc *scene, _ *played) { sc.acts = []string{"PROPOSE", "REJECT"} }},
 		{"another offer", "the accepted offer was", true, func(sc *scene, _ *played) { sc.agreed = "prop_002" }},

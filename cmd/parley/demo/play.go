@@ -185,6 +185,8 @@ func (p *player) perform(ctx context.Context, l line) (err error) {
 		return nil
 	case l.what == "negotiate":
 		return p.negotiate(ctx)
+	case l.what == "enters":
+		return p.enters(ctx, l.object)
 	case l.what == "sees":
 		return p.sees(ctx, a, p.expand(l.object))
 	case performatives.Parse(l.what) != performatives.Unknown:
@@ -303,6 +305,18 @@ func (p *player) sees(ctx context.Context, a *actor, id string) error {
 	}
 }
 
+// enters waits for what the broker enters once a time has passed.
+func (p *player) enters(ctx context.Context, event string) error {
+	return p.until(ctx, func() bool {
+		inform, is := p.last().Message.Body.(*performatives.InformBody)
+		if !is || !p.last().Message.Sender.IsBroker() {
+			return false
+		}
+		entered, _ := inform.Event()
+		return entered.Event == event
+	})
+}
+
 // logged is an agreement, once the public log has it.
 func logged(ctx context.Context, c *client.Client, id agreement.ID) (agreement.Document, error) {
 	for {
@@ -330,5 +344,13 @@ var mention = regexp.MustCompile(`@[a-z]+`)
 
 // expand puts URIs and ids for names.
 func (p *player) expand(text string) string {
-	return mention.ReplaceAllStringFunc(text, func(at string) string { return p.names[at[1:]] })
+	return mention.ReplaceAllStringFunc(text, func(at string) string {
+		switch at {
+		case "@soon":
+			return time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339Nano)
+		case "@newest":
+			return string(p.newest().Stamp.Hash)
+		}
+		return p.names[at[1:]]
+	})
 }

@@ -20,6 +20,7 @@ const (
 	Binding    = "binding"
 	Haggle     = "haggle"
 	Tender     = "tender"
+	Delivery   = "delivery"
 	All        = "all"
 )
 
@@ -39,13 +40,13 @@ func Faces() []string { return []string{NATS, HTTP, MCP, A2A, MACP} }
 func Choices(face string) []string {
 	switch face {
 	case HTTP:
-		return []string{ASP, Bilateral, Convergent, Binding, All} // negotiators haggle over NATS
+		return []string{ASP, Bilateral, Convergent, Binding, Delivery, All} // negotiators haggle over NATS
 	case MCP, A2A:
 		return []string{ASP}
 	case MACP:
 		return []string{Convergent}
 	default:
-		return []string{ASP, Bilateral, Convergent, Binding, Haggle, Tender, All}
+		return []string{ASP, Bilateral, Convergent, Binding, Haggle, Tender, Delivery, All}
 	}
 }
 
@@ -59,7 +60,7 @@ func scenes(face, choice string) ([]scene, error) {
 	case face == MCP, face == A2A, face == MACP:
 		files[0] = face
 	case choice == All:
-		files = []string{ASP, Bilateral, Convergent, Binding}
+		files = []string{ASP, Bilateral, Convergent, Binding, Delivery}
 	}
 	var all []scene
 	for _, file := range files {
@@ -88,13 +89,15 @@ func scenes(face, choice string) ([]scene, error) {
 //	policy buyer                          … and answers by the policy in the lines below
 //	buyer PROPOSE {…} -> seller : accepted CONVERSING     an act, and how its answer begins
 //	alice sees @ask                       waits for an escalation in the human's inbox
+//	broker enters breached                waits for what the broker enters
 //	negotiate                             the policies decide, until the session is over
 //	acts PROPOSE ACCEPT                   the acts of the transcript, where the lines are none
 //	draw price                            a term whose values are drawn at the end
 //	ends completed with prop_001          the outcome, and the accepted offer
 //
 // A line that begins with a space continues the one before. @name stands for the URI of who
-// takes part, or for the id of the message that as=name labels. binds=seller signs an offer,
+// takes part, for the id of the message that as=name labels, for a time in two seconds (@soon), or for the
+// hash of the newest entry (@newest). binds=seller signs an offer,
 // or its acceptance, as an agreement with the seller. Over MCP, A2A and MACP a line may also
 // say what its agent does there: a tool, an action or a message, with its arguments.
 type scene struct {
@@ -193,6 +196,9 @@ func (s *scene) extend(words []string, text string) error {
 		s.outcome, s.agreed = arg(1), arg(3)
 	case arg(0) == "negotiate":
 		s.lines = append(s.lines, line{what: arg(0)})
+	case arg(0) == "broker":
+		s.lines = append(s.lines, line{who: arg(0), what: arg(1), object: arg(2)})
+		s.acts = append(s.acts, performatives.Inform.String())
 	case s.role(arg(0)) == nil:
 		return fmt.Errorf("who is %s?", arg(0))
 	case arg(1) == "sees":

@@ -1,0 +1,84 @@
+package broker_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/fault"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+// promises opens a session in which alpha owes beta something by a time that is soon, and beta owes alpha the rest.
+func promises(w *fault.Witness, within time.Duration, more ...string) *fault.Session {
+	s := w.Open(alpha, beta)
+	s.Say(alpha, "OBSERVE", `{"subject":"on we go"}`)
+	due := fmt.Sprintf(`{"party":%q,"action":"deliver","deadline":%q}`, alpha, time.Now().Add(within).UTC().Format(time.RFC3339Nano))
+	s.Say(beta, "COMMIT", `{"commitmentId":"k1","terms":{"obligations":[`+strings.Join(append([]string{due}, more...), ",")+`]}}`)
+	s.Say(alpha, "ACCEPT", `{"referenceId":"k1"}`)
+	return s
+}
+
+// What the broker enters when a deadline has passed is entered once, wherever it is stopped, and the
+// session goes on (COMMITMENTS.md C2).
+func TestEventsAreEnteredOnce(t *testing.T) {
+	t.Parallel()
+	reached := []string{"before the append", "after the append", "after one of the inbox copies", "after the inbox copies", "after the timer", "after the index"}
+	for _, point := range broker.Failpoints() {
+		if !strings.Contains(strings.Join(reached, ";"), point) {
+			continue // the broker answers nobody
+		}
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
+			w := fault.NewWitness(t, b.URL)
+			s := promises(w, 500*time.Millisecond)
+			select {
+			case <-b.Broker.Command.StopAt(point):
+			case <-time.After(testkit.Patience):
+				t.Fatal("it was not reached")
+			}
+			b.Crash()
+			b.Up()
+			if events := s.Events(1); len(events) != 1 || events[0].Event != performatives.Breached || events[0].Obligation != "0" {
+				t.Errorf("it entered %+v", events)
+			}
+			delivered := s.Say(alpha, "INFORM", `{"type":"result","data":{"commitmentId":"k1","obligation":"0"}}`)
+			s.Say(beta, "ACCEPT", fmt.Sprintf(`{"referenceId":%q}`, delivered.Message))
+			s.Say(beta, "CLOSE", "{}")
+			if events := s.Events(1); len(events) != 1 || s.State() != "CLOSED" {
+				t.Errorf("%s after %+v", s.State(), events)
+			}
+			s.Check(alpha, beta)
+		})
+	}
+}
+
+// After a time off line the broker enters what has passed meanwhile, in the order of time.
+func TestEventsAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
+	w := fault.NewWitness(t, b.URL)
+	begin := time.Now()
+	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
+	due := func(id string, ms int) string {
+		return fmt.Sprintf(`{"id":%q,"party":%q,"action":"deliver","deadline":%q}`, id, alpha, at(ms).UTC().Format(time.RFC3339Nano))
+	}
+	s := promises(w, time.Until(at(1500)), due("last", 1600), due("first", 1400),
+		fmt.Sprintf(`{"id":"window","party":%q,"action":"deliver","quantity":1,"acceptanceWindowMs":1000}`, beta))
+	s.Say(beta, "INFORM", `{"type":"result","data":{"commitmentId":"k1","obligation":"window"}}`)
+	b.Crash()
+	testkit.Eventually(t, "all of it is due", func() bool { return time.Now().After(at(3000)) })
+	b.Up()
+	var order []string
+	for _, e := range s.Events(4) {
+		order = append(order, e.Event+" "+string(e.Obligation))
+	}
+	if got := strings.ReplaceAll(strings.Join(order, ", "), "deemed window, ", ""); got != "breached first, breached 0, breached last" && got != "breached first, breached 0, breached last, deemed window" {
+		t.Errorf("it entered %q", order)
+	}
+	s.Check(alpha, beta)
+}
