@@ -79,6 +79,9 @@ func (t *Command) offer(o *Offer) error {
 	if err := t.fitsSchema(); err != nil {
 		return err
 	}
+	if err := t.fitsExecution(); err != nil {
+		return err
+	}
 	return judge(t.Mode.Offering, t)
 }
 

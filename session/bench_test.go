@@ -172,3 +172,34 @@ func TestBenchedSession(t *testing.T) {
 		t.Errorf("%s, %d proposals, %v", v.State, len(v.Proposals), v.Proposals[:2])
 	}
 }
+
+// BenchmarkExecuting is an act in EXECUTING, a delivery that is accepted, with so many obligations that
+// are due, and what each side's turn is after it (COMMITMENTS.md).
+func BenchmarkExecuting(b *testing.B) {
+	for _, n := range []int{1, 10, 1000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			s := newBench(b)
+			other := s.opens(1)[0]
+			deadline, promised := curtain.Add(48*time.Hour), make([]performatives.Obligation, n)
+			for i := range promised {
+				promised[i] = performatives.Obligation{Party: other, Action: "deliver", Deadline: &deadline}
+			}
+			s.happens(other, &performatives.CommitBody{CommitmentID: "k1", Terms: &performatives.CommitmentTerms{Obligations: promised}})
+			s.happens(principals["alpha"], &performatives.AcceptBody{ReferenceID: "k1"})
+			delivers := s.message(other, &performatives.InformBody{Type: performatives.Result, Data: jsontext.Value(`{"commitmentId":"k1","obligation":"0"}`)})
+			accepts := s.message(principals["alpha"], &performatives.AcceptBody{ReferenceID: string(delivers.Message.ID)})
+			for b.Loop() {
+				next, err := session.Step(s.state, delivers)
+				if err == nil {
+					next, err = session.Step(next.Sealed(delivers.Message.ID, performatives.NoHash), accepts)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				next.TurnOf(other, s.now)
+				next.TurnOf(principals["alpha"], s.now)
+				next.NextDeadline(s.now)
+			}
+		})
+	}
+}

@@ -264,7 +264,7 @@ func (t *Command) endDispute(d Dispute, how string) {
 	t.setDispute(d)
 	t.disputing--
 	t.contests(&d, -1)
-	if o, ok := t.State.Obligation(d.Commitment, d.Obligation); ok && o.Delivery != nil && o.Party != d.Side && (how == performatives.Upheld || how == performatives.Conceded) {
+	if o, ok := t.Obligation(d.Commitment, d.Obligation); ok && o.Delivery != nil && o.Party != d.Side && (how == performatives.Upheld || how == performatives.Conceded) {
 		t.dueAgain(*o)
 	}
 	t.rests()

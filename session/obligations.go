@@ -194,6 +194,21 @@ func tooManyObligations(n int) Fault {
 	return Fault{Path: "/terms/obligations", Rule: "maxItems", Message: fmt.Sprintf("that makes %d obligations; a session has at most %d", n, MostObligations)}
 }
 
+// fitsExecution refuses obligations in an offer that could not be carried out.
+func (t *Command) fitsExecution() error {
+	var terms struct {
+		Obligations jsontext.Value `json:"obligations"`
+	}
+	if !t.Agreed.execution || json.Unmarshal(t.offering.Terms, &terms) != nil || terms.Obligations == nil {
+		return nil
+	}
+	promised, err := obligationsIn(t.offering.Terms)
+	if err != nil {
+		return err
+	}
+	return ofParties(promised, t.Sides())
+}
+
 // ofParties refuses obligations of somebody who is no party of the commitment.
 func ofParties(all []performatives.Obligation, parties []performatives.Agent) error {
 	for i, o := range all {
@@ -237,7 +252,7 @@ func (t *Command) continues() bool {
 			return false
 		}
 		promised, err := obligationsIn(o.Terms)
-		return t.Agreed.execution || o.Schema != "" && err == nil && len(promised) > 0
+		return t.Agreed.execution || o.Schema != "" && err == nil && len(promised) > 0 && ofParties(promised, t.Sides()) == nil
 	})
 }
 
@@ -245,7 +260,11 @@ func (t *Command) continues() bool {
 func (t *Command) carryOut(a Agreement) {
 	c := &Commitment{ID: a.Proposal, Parties: a.Parties, entries: []uint64{a.Offer, a.Commit, a.Acceptance, a.Close, a.Confirmed}}
 	var promised []performatives.Obligation
-	if o, ok := t.State.Offer(a.Commitment); ok {
+	made := a.Commitment
+	if made == "" && t.Act == performatives.Commit { // in a mode in which nobody accepts it
+		made = t.offering.ID
+	}
+	if o, ok := t.State.Offer(made); ok && o.promises > 0 {
 		c.ID = o.ID
 		var body performatives.CommitBody
 		if json.Unmarshal(o.Body, &body) == nil && body.Terms != nil {

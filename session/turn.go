@@ -142,3 +142,63 @@ func (s *State) Awaits(you performatives.Member, at time.Time) bool {
 	_, waits := s.TurnOf(you.Agent, at)
 	return waits
 }
+
+// executionTurn is what waits for a side: what was delivered to it, an amendment, a dispute, what
+// it was asked, and what it owes.
+func executionTurn(s *State, side performatives.Agent, at time.Time) (turn Turn, waits bool) {
+	earliest := func(reference string, sequence uint64) {
+		if !waits || sequence < turn.Sequence {
+			turn, waits = Turn{Side: side, Reference: reference, Sequence: sequence, Since: s.clock(s.Updated), Number: s.Next}, true
+		}
+	}
+	for id, key := range s.toAnswer.All() {
+		o, _ := s.obligations.Get(key)
+		if c, _ := s.Commitment(o.Commitment); o.Party != side && slices.Contains(c.Parties, side) {
+			earliest(id, o.Delivery.Sequence)
+		}
+	}
+	for _, d := range s.Disputes() {
+		if d.waitsFor(s, side) {
+			earliest(d.DisputeID, d.Sequence)
+		}
+	}
+	for _, o := range s.live.All() {
+		if o.Kind == anAmendment && o.StatusAt(s.clock(at)) == Open && s.awaits(o, side) {
+			earliest(o.ID, o.moved)
+		}
+	}
+	if asked, is := s.AskedAbout(side, at); is && (!waits || asked.Sequence < turn.Sequence) {
+		turn, waits = asked, true
+	}
+	if !waits {
+		turn, waits = s.Queried(side)
+	}
+	if o := s.firstOwed(side); !waits && o != nil {
+		earliest(o.Commitment, o.Since)
+	}
+	return turn, waits
+}
+
+// firstOwed is what a side has to deliver first; nil for nothing.
+func (s *State) firstOwed(side performatives.Agent) *Obligation {
+	it := s.owed.Iterator()
+	it.Seek(string(side) + " ")
+	_, key, ok := it.Next()
+	if !ok {
+		return nil
+	}
+	if o, _ := s.obligations.Get(key); o.Party == side {
+		return o
+	}
+	return nil
+}
+
+// toDecide is the dispute that has waited longest for the arbiter.
+func (s *State) toDecide(arbiter performatives.Agent) (Turn, bool) {
+	for _, d := range s.Disputes() {
+		if d.Status == DisputeOpen {
+			return Turn{Side: arbiter, Reference: d.DisputeID, Sequence: d.Sequence, Since: s.clock(s.Updated), Number: s.Next}, true
+		}
+	}
+	return Turn{}, false
+}

@@ -27,6 +27,8 @@ var choices = map[string][]string{
 	"check escalate --urgency":   urgencies,
 	"check escalate --reason":    {"authority-limit", "confidence-low", "policy-ambiguous", "adversarial-detected"},
 	"check delegate --authority": {"advisory", "limited", "full"},
+	"commitments reject --code":  {"late", "incomplete", "mismatch", "evidence_missing", "unspecified"},
+	"dispute open --ground":      {"non-delivery", "late", "mismatch", "unauthorized-change", "escrow", "other"},
 	"agent add --kind":           {"system", "personal"},
 	"agent ls --kind":            {"system", "personal", "human", everyKind},
 	"agent verify-domain --by":   {"operator", "dns", "file"},

@@ -2,10 +2,14 @@ package fault
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/transcript"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -39,4 +43,27 @@ func (w *Witness) Recovered() (wait func()) {
 			}
 		}
 	}
+}
+
+// Events waits until the broker has entered so many events, and returns what they say, in order.
+func (s *Session) Events(n int) (all []performatives.EventData) {
+	s.witness.Helper()
+	testkit.Eventually(s.witness, fmt.Sprintf("%d events of session %s", n, s.ID), func() bool {
+		all = nil
+		for _, line := range s.transcript() {
+			e, err := transcript.Read(line)
+			if err != nil {
+				s.witness.Fatal(err)
+			}
+			var body performatives.InformBody
+			if !e.Message.Sender.IsBroker() || json.Unmarshal(e.Message.RawBody, &body) != nil {
+				continue
+			}
+			if event, is := body.Event(); is {
+				all = append(all, event)
+			}
+		}
+		return len(all) >= n
+	})
+	return all
 }

@@ -132,29 +132,6 @@ func (s *Session) Closed(party performatives.Agent, reason string) {
 	s.witness.Fatalf("session %s was never closed", s.ID)
 }
 
-// Events waits until the broker has entered so many events, and returns what they say, in order.
-func (s *Session) Events(n int) (all []performatives.EventData) {
-	s.witness.Helper()
-	testkit.Eventually(s.witness, fmt.Sprintf("%d events of session %s", n, s.ID), func() bool {
-		all = nil
-		for _, line := range s.transcript() {
-			e, err := transcript.Read(line)
-			if err != nil {
-				s.witness.Fatal(err)
-			}
-			var body performatives.InformBody
-			if !e.Message.Sender.IsBroker() || json.Unmarshal(e.Message.RawBody, &body) != nil {
-				continue
-			}
-			if event, is := body.Event(); is {
-				all = append(all, event)
-			}
-		}
-		return len(all) >= n
-	})
-	return all
-}
-
 // Say submits an act until it is answered, with the same bytes each time, and
 // fails the test if it is refused. A refusal that may be old is no answer.
 func (s *Session) Say(sender performatives.Agent, act, body string) api.Acceptance {

@@ -1,0 +1,83 @@
+package render
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// An Owed is an obligation of a session.
+type Owed struct {
+	Session performatives.SessionID `json:"sessionId"`
+	api.ObligationView
+}
+
+// Compare sorts what is breached first, then what waits for an answer, then by deadline, then the rest.
+func (o Owed) Compare(other Owed) int {
+	return cmp.Or(cmp.Compare(o.rank(), other.rank()), cmp.Compare(cmp.Or(o.Deadline, "~"), cmp.Or(other.Deadline, "~")))
+}
+
+func (o Owed) rank() int {
+	switch o.Status {
+	case "breached":
+		return 0
+	case "asserted", "disputed":
+		return 1
+	case "due", "partial":
+		return 2
+	}
+	return 3
+}
+
+// owedInks are those of what obligations and disputes are.
+var owedInks = map[string]ink{
+	"breached": bad, "late": bad, "disputed": warn, "asserted": warn, "open": warn, "upheld": bad, "unresolved": bad,
+	"fulfilled": good, "deemed": good, "waived": faint, "released": faint, "conceded": good, "agreed": good,
+}
+
+// Obligations lists what is carried out.
+func Obligations(list []Owed, s Style) string {
+	var rows [][]Span
+	for _, o := range list {
+		much := ""
+		if o.Quantity != nil {
+			much = strings.TrimSpace(number(*o.Remains) + " of " + number(*o.Quantity) + " " + o.Unit)
+		}
+		by := o.Deadline
+		if o.Delivery != nil {
+			by = o.Delivery.Until
+		}
+		names := newNamer()
+		rows = append(rows, []Span{
+			said(string(o.Session)), said(o.Commitment + "/" + o.ID), {o.Status, owedInks[o.Status]}, said(names.of(o.Party).name),
+			hushed(strings.TrimSuffix(whenStamp(by), " UTC")), said(much), said(o.Action),
+		})
+	}
+	return table(s, "nothing is carried out", []column{
+		{"SESSION", identifier}, {"OBLIGATION", fixed}, {"STATUS", fixed}, {"BY", fixed}, {"UNTIL (UTC)", fixed}, {"STILL DUE", optional}, {"ACTION", flexible},
+	}, rows)
+}
+
+// Disputes lists disputes.
+func Disputes(list []api.DisputeView, s Style) string {
+	var rows [][]Span
+	for _, d := range list {
+		names := newNamer()
+		about := number(float64(d.Entry))
+		if d.Obligation != "" {
+			about += ", " + d.Commitment + "/" + d.Obligation
+		}
+		reply := ""
+		if n := len(d.Replies); n > 0 {
+			reply = d.Replies[n-1].Position
+		}
+		rows = append(rows, []Span{
+			said(d.ID), {d.Status, owedInks[d.Status]}, said(names.of(d.By).name), said(about), said(d.Ground), said(reply), said(d.Claim),
+		})
+	}
+	return table(s, "no disputes", []column{
+		{"DISPUTE", fixed}, {"STATUS", fixed}, {"BY", fixed}, {"ABOUT ENTRY", fixed}, {"GROUND", fixed}, {"REPLY", optional}, {"CLAIM", flexible},
+	}, rows)
+}

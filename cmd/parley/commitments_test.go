@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+// What was agreed is carried out from the command line: a partial delivery with evidence, an
+// amendment, a waiver, a dispute that the arbiter decides, and the end.
+func TestCommitments(t *testing.T) {
+	t.Parallel()
+	const arbiter = performatives.Agent("agent://chamber.org/arbiter")
+	w := &stored{}
+	w.starts(t, testkit.Options{Dev: true})
+	s, err := w.Client(alpha).Invite(w.Ctx, client.Invitation{
+		ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "cups", Policy: map[string]any{"arbiter": arbiter},
+	})
+	testkit.Must(t, err)
+	runs := func(want int, as performatives.Agent, args ...string) string {
+		t.Helper()
+		said, status := w.reports(append(args, "--url", w.URL, "--as", string(as)))
+		if status != want {
+			t.Fatalf("%v: status %d: %s", args, status, said)
+		}
+		return said
+	}
+	id, folder := string(s.ID()), t.TempDir()
+	note, later := filepath.Join(folder, "note.txt"), filepath.Join(folder, "later.yaml")
+	testkit.Must(t, os.WriteFile(note, []byte("test"), 0o600))
+	due := time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)
+	testkit.Must(t, os.WriteFile(later, fmt.Appendf(nil, "obligations:\n  - {id: cups, party: %q, action: deliver cups, quantity: 40, unit: boxes, deadline: %q}\n", beta, due), 0o600))
+
+	runs(done, beta, "say", id, "accept")
+	runs(done, alpha, "say", id, "observe", "--set", "subject=on we go")
+	_, err = w.Client(beta).Session(s.ID()).Say(w.Ctx, &performatives.CommitBody{CommitmentID: "k1", Terms: &performatives.CommitmentTerms{Obligations: []performatives.Obligation{
+		{ID: "cups", Party: beta, Action: "deliver cups", Quantity: new(float64(100)), Unit: "boxes"},
+		{ID: "price", Party: alpha, Action: "pay", VerificationMethod: "bank statement"},
+	}}})
+	testkit.Must(t, err)
+	runs(done, alpha, "say", id, "accept", "k1")
+
+	runs(misuse, beta, "commitments", "fulfil", id, "k1/0")
+	runs(failed, alpha, "commitments", "accept", id, "k1/cups")
+	runs(failed, beta, "commitments", "fulfil", id, "k1/cups", "--quantity", "101")
+	runs(done, beta, "commitments", "fulfil", id, "k1/cups", "--quantity", "60", "--evidence", note, "--kind", "delivery-note")
+	runs(misuse, alpha, "commitments", "reject", id, "k1/cups")
+	runs(done, alpha, "commitments", "accept", id, "k1/cups")
+	runs(done, beta, "commitments", "amend", id, "k1", "--terms", later)
+	runs(done, alpha, "say", id, "accept", "amendment-7")
+	shown := runs(done, alpha, "commitments", "ls")
+	for _, want := range []string{`k1/cups +partial +beta +` + due[:10], `40 of 40 boxes`, `k1/price +due +alpha`} {
+		if !regexp.MustCompile(want).MatchString(shown) {
+			t.Errorf("it lists what is due without %q:\n%s", want, shown)
+		}
+	}
+	runs(done, beta, "commitments", "fulfil", id, "k1/cups")
+	runs(done, alpha, "dispute", "open", id, "--entry", "9", "--ground", "mismatch", "--claim", "ten boxes are cracked")
+	runs(done, beta, "dispute", "reply", id, "dispute-10", "deny")
+	runs(failed, beta, "dispute", "rule", id, "dispute-10", "dismissed", "--reason", "they are whole")
+	runs(done, arbiter, "dispute", "rule", id, "dispute-10", "split", "--reason", "five were", "--award", `{"refund":5}`)
+	if shown := runs(done, arbiter, "dispute", "ls", id); !strings.Contains(shown, "split") || !strings.Contains(shown, "ten boxes are cracked") {
+		t.Errorf("it lists the dispute as\n%s", shown)
+	}
+	runs(done, alpha, "commitments", "accept", id, "k1/cups", "--quantity", "35")
+	runs(done, alpha, "commitments", "waive", id, "k1/cups", "--reason", "never mind the rest")
+	runs(done, beta, "commitments", "waive", id, "k1/price", "--reason", "a gift")
+	shown = runs(done, alpha, "commitments", "show", id)
+	if !regexp.MustCompile(`k1/cups +waived`).MatchString(shown) || !regexp.MustCompile(`k1/price +waived`).MatchString(shown) {
+		t.Errorf("it shows\n%s", shown)
+	}
+	runs(done, alpha, "say", id, "close")
+	if said := runs(done, alpha, "commitments", "ls"); !strings.Contains(said, "nothing is carried out") {
+		t.Errorf("after the end it lists\n%s", said)
+	}
+}
