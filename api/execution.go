@@ -141,7 +141,7 @@ func (v *Snapshot) addExecution(s *session.State, at time.Time) (open []OpenItem
 		if o.Ended != "" || s.Phase.Over() {
 			continue
 		}
-		item := OpenItem{Kind: "obligation", ID: o.Commitment + "/" + o.ID, By: o.Party, For: []performatives.Agent{o.Party}, Due: view.Deadline}
+		item := OpenItem{Kind: "obligation", ID: o.Name(), By: o.Party, For: []performatives.Agent{o.Party}, Due: view.Deadline}
 		if view.Delivery != nil {
 			item.For, item.Due = view.To, view.Delivery.Until
 		}

@@ -73,7 +73,7 @@ func (s *State) soonest() []*Obligation {
 func (s *State) ofObligation(o *Obligation) []draft {
 	named := members{"commitmentId": o.Commitment, "obligation": o.ID}
 	says := func(kind string, more members, paths ...string) draft {
-		d := draft{act: performatives.Inform, reference: o.Commitment, kind: kind + " " + o.ID, body: members{"type": kind, "data": named}}
+		d := draft{act: performatives.Inform, reference: o.Name(), kind: kind, body: members{"type": kind, "data": named}}
 		if len(more) > 0 {
 			d.fill, d.paths = members{"data": with(named, more)}, paths
 		}

@@ -77,7 +77,7 @@ func carriedOut(b *performatives.InformBody) (of, names string) {
 	if of = cmp.Or(result.CommitmentID, progress.CommitmentID, waiver.CommitmentID); of == "" {
 		return "", ""
 	}
-	return of, fmt.Sprintf(`"obligation":%q},"type":%q`, cmp.Or(result.Obligation, progress.Obligation, waiver.Obligation), b.Kind())
+	return fmt.Sprintf("%s/%s", of, cmp.Or(result.Obligation, progress.Obligation, waiver.Obligation)), fmt.Sprintf(`"type":%q`, b.Kind())
 }
 
 // teaches asserts that a refusal names as allowed the performatives of the sender's moves.

@@ -111,6 +111,9 @@ func (o *Obligation) key() string { return keyOf(o.Commitment, o.ID) }
 
 func keyOf(commitment, id string) string { return commitment + "\x00" + id }
 
+// Name names the obligation in its session, such as k1/0.
+func (o *Obligation) Name() string { return o.Commitment + "/" + o.ID }
+
 // name is how a sentence names an obligation.
 func (o *Obligation) name() string { return fmt.Sprintf("obligation %q of %q", o.ID, o.Commitment) }
 

@@ -174,7 +174,7 @@ func executionTurn(s *State, side performatives.Agent, at time.Time) (turn Turn,
 		turn, waits = s.Queried(side)
 	}
 	if o := s.firstOwed(side); !waits && o != nil {
-		earliest(o.Commitment, o.Since)
+		earliest(o.Name(), o.Since)
 	}
 	return turn, waits
 }

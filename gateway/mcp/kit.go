@@ -1,8 +1,11 @@
 package mcpgateway
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/api"
 	act "github.com/parley-asp/parley/performatives"
@@ -70,8 +73,43 @@ var plainActions = map[string]act.Performative{
 	"offer": act.Propose, "ask": act.Clarify, "question": act.Clarify, "answer": act.Inform, "inform": act.Inform, "tell": act.Inform,
 }
 
+// carriedOut are the actions that carry out what was agreed, by the type of an INFORM, the position of a
+// reply, or the decision of a dispute. None of them is a move that a plain INFORM could be taken for.
+var carriedOut = map[string]string{
+	act.Result: "deliver", act.Progress: "report", act.Waiver: "waive", act.Dispute: "dispute", act.Amendment: "amend",
+	act.Concede: "concede", act.Deny: "deny", act.OfferOf: "compensate", act.Upheld: "uphold", act.Dismissed: "dismiss", act.Split: "split",
+}
+
+// actionNamed is the action of a move.
+func actionNamed(m api.Move) string {
+	var body struct {
+		Type string `json:"type"`
+		Data struct {
+			Commitment string `json:"commitmentId"`
+			Dispute    string `json:"disputeId"`
+			Position   string `json:"position"`
+			Decision   string `json:"decision"`
+		} `json:"data"`
+	}
+	executes := m.Performative == act.Propose.String() || m.Performative == act.Inform.String()
+	if !executes || json.Unmarshal(m.Body, &body) != nil || body.Data.Commitment == "" && body.Data.Dispute == "" && body.Type != act.Amendment {
+		return strings.ToLower(m.Performative)
+	}
+	return cmp.Or(carriedOut[cmp.Or(body.Data.Position, body.Data.Decision, body.Type)], strings.ToLower(m.Performative))
+}
+
 // actionOf is the act that an action names, in any case.
 func actionOf(name string) (act.Performative, bool) {
+	name = strings.ToLower(name)
+	for of, action := range carriedOut {
+		switch {
+		case action != name:
+		case of == act.Amendment:
+			return act.Propose, true
+		default:
+			return act.Inform, true
+		}
+	}
 	if p, is := plainActions[strings.ToLower(name)]; is {
 		return p, true
 	}
@@ -83,7 +121,7 @@ func actionOf(name string) (act.Performative, bool) {
 func actionsOf(moves []api.Move) []string {
 	actions := []string{}
 	for _, m := range moves {
-		if name := strings.ToLower(m.Performative); !slices.Contains(actions, name) {
+		if name := actionNamed(m); !slices.Contains(actions, name) {
 			actions = append(actions, name)
 		}
 	}

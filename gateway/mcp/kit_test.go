@@ -276,3 +276,45 @@ func TestMCPKitFinds(t *testing.T) {
 		buyer.refused("open_negotiation", "malformed", args)
 	}
 }
+
+// What was agreed is carried out by actions of their own: no message is taken for a delivery or a waiver.
+func TestMCPKitCarriesOut(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	buyer, vendor := w.trader(cron), w.trader(seller)
+	opened := make(chan seen, 1)
+	go func() {
+		opened <- buyer.call("open_negotiation", anything{"with": []any{seller}, "purpose": "cups", "terms": anything{"price": 4}, "seconds": 50})
+	}()
+	id := vendor.call("wait_for_turn", nil).ID
+	vendor.respond(id, "accept", anything{"seconds": 50})
+	<-opened
+	vendor.respond(id, "accept", anything{"referenceId": vendor.call("get_negotiation", anything{"negotiationId": id}).Offers[0].ID})
+	vendor.respond(id, "commit", anything{"terms": anything{"obligations": []any{anything{"party": seller, "action": "deliver cups", "quantity": 10, "verificationMethod": "counting"}}}})
+	committed := buyer.call("get_negotiation", anything{"negotiationId": id})
+	i := slices.IndexFunc(committed.Moves, func(m struct {
+		Action    string
+		Reference string `json:"referenceId"`
+		Fill      []string
+		Says      string
+	}) bool {
+		return m.Action == "accept"
+	})
+	buyer.respond(id, "accept", anything{"referenceId": committed.Moves[i].Reference})
+	if owed := vendor.call("wait_for_turn", anything{"negotiationId": id}); owed.Status != "turn" {
+		t.Fatalf("what is due is no turn: %+v", owed)
+	}
+	vendor.respond(id, "inform", anything{"message": "they are on their way"})
+	if _, err := vendor.try(w.Ctx, "respond_to_negotiation", anything{"negotiationId": id, "action": "waive", "message": "never mind"}); err != nil {
+		t.Fatal(err)
+	}
+	if now := vendor.call("get_negotiation", anything{"negotiationId": id}); now.State != session.Executing.String() {
+		t.Fatalf("a message, and a waiver of who owes, changed it: %+v", now)
+	}
+	vendor.respond(id, "deliver", anything{"fills": anything{"data.quantity": 6}})
+	buyer.respond(id, "accept", nil)
+	buyer.respond(id, "waive", anything{"message": "six are enough"})
+	if closed := buyer.respond(id, "close", nil); closed.State != session.Closed.String() {
+		t.Errorf("after it was carried out: %+v", closed)
+	}
+}

@@ -110,9 +110,12 @@ func (c *call) after(ctx context.Context, s said, seconds float64) (moved, error
 // choose finds the move of an act. Without a referenceId it is the one that the caller has, or the
 // one that answers what waits for the caller. An act that is no move is left to the broker to refuse.
 func (q *chosen) choose(p act.Performative, now *api.Snapshot) (api.Move, error) {
-	about := []string{}
+	about, fits := []string{}, func(m api.Move) bool {
+		named := actionNamed(m)
+		return m.Performative == p.String() && (named == strings.ToLower(q.Action) || named == strings.ToLower(m.Performative) && !q.carriesOut())
+	}
 	for _, m := range now.Moves {
-		if m.Performative == p.String() && m.Reference != "" && !slices.Contains(about, m.Reference) {
+		if fits(m) && m.Reference != "" && !slices.Contains(about, m.Reference) {
 			about = append(about, m.Reference)
 		}
 	}
@@ -128,7 +131,7 @@ func (q *chosen) choose(p act.Performative, now *api.Snapshot) (api.Move, error)
 		}
 		about = waits
 	}
-	if reference == "" && len(about) == 1 && (p != act.Inform || len(q.Fills) == 0 || q.answers(now, about[0])) {
+	if reference == "" && len(about) == 1 && (p != act.Inform || q.carriesOut() || len(q.Fills) == 0 || q.answers(now, about[0])) {
 		reference = about[0]
 	}
 	if refers := p == act.Accept || p == act.Reject || p == act.Counter || p == act.Clarify; reference == "" && refers { // it will be refused, for the right reason
@@ -143,11 +146,19 @@ func (q *chosen) choose(p act.Performative, now *api.Snapshot) (api.Move, error)
 		return api.Move{}, unreadable(&act.Malformed{Path: "/referenceId", Why: "is given where an idempotencyKey is, so that a repeat says the same: " + reference})
 	}
 	for _, m := range now.Moves {
-		if m.Performative == p.String() && m.Reference == reference {
+		if fits(m) && m.Reference == reference {
 			return m, nil
 		}
 	}
+	if q.carriesOut() { // which needs the body of the move
+		return api.Move{}, unreadable(&act.Malformed{Path: "/action", Why: "is no move now; get_negotiation lists the moves"})
+	}
 	return api.Move{Performative: p.String(), Reference: reference}, nil
+}
+
+// carriesOut reports whether the action carries out what was agreed.
+func (q *chosen) carriesOut() bool {
+	return slices.Contains(slices.Collect(maps.Values(carriedOut)), strings.ToLower(q.Action))
 }
 
 // answers reports whether the fills are some of a move that answers.
@@ -172,6 +183,12 @@ func (q *chosen) body(p act.Performative, m api.Move, now *api.Snapshot) (map[st
 	switch p {
 	case act.Propose:
 		body["type"], body["subject"], body["terms"] = "service-agreement", cmp.Or(now.Purpose, "offer"), q.Terms
+		if q.carriesOut() {
+			if err := json.Unmarshal(m.Body, &body); err != nil {
+				return nil, err
+			}
+			body["terms"] = q.Terms
+		}
 		said("message", q.Message)
 	case act.Counter:
 		terms, err := q.countered(m, now)
@@ -282,7 +299,8 @@ func (q *chosen) informs(m api.Move, body map[string]any) error {
 	message := quoted(q.Message)
 	var answer []string
 	for _, path := range m.Fill {
-		if strings.Contains(path, ".") && q.Fills[path] == nil {
+		limited := slices.ContainsFunc(m.Limits, func(l api.MoveLimit) bool { return l.Path == path })
+		if strings.Contains(path, ".") && q.Fills[path] == nil && !limited {
 			answer = append(answer, path)
 		}
 	}
@@ -294,7 +312,7 @@ func (q *chosen) informs(m api.Move, body map[string]any) error {
 		for _, path := range answer {
 			q.Fills[path] = message
 		}
-	case q.Fills["data"] == nil:
+	case q.Fills["data"] == nil && !q.carriesOut():
 		body["data"] = object{"message": q.Message}
 	}
 	if body["type"] == nil {

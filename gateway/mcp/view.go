@@ -175,7 +175,7 @@ func (c *call) viewOf(now *api.Snapshot, brief bool) (view, error) {
 		v.Agreed = now.Agreed.ID
 	}
 	for _, m := range now.Moves {
-		one := viewedMove{Action: strings.ToLower(m.Performative), Reference: m.Reference, Fill: m.Fill, Limits: m.Limits}
+		one := viewedMove{Action: actionNamed(m), Reference: m.Reference, Fill: m.Fill, Limits: m.Limits}
 		if !brief {
 			one.Says = m.Says
 		} else if one.Limits = nil; slices.ContainsFunc(v.Moves, func(o viewedMove) bool { return o.Action == one.Action && o.Reference == one.Reference }) {
