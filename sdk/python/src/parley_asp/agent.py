@@ -149,7 +149,11 @@ class Agent(Generic[T]):
         await self._transport.close()
 
     async def run(self) -> None:
-        """Serve all sessions until cancelled."""
+        """Serve all sessions until cancelled.
+
+        Raises:
+            Refusal: the broker refuses the agent from the beginning, such as ``Unauthorized`` for a wrong token.
+        """
         if self._loop is not None:
             await asyncio.shield(self._loop)
             return
@@ -279,6 +283,9 @@ class Agent(Generic[T]):
             except Refusal as error:
                 if not error.retryable and error.code not in ("unavailable", "rate_limited"):
                     self._failed(None, error)
+                    if cursor is None:  # such as a wrong token: it was never right
+                        raise
+                swept = False
                 await asyncio.sleep(error.retry_after or 1)
 
     async def _news(self, since: str | None, seconds: float) -> str:
@@ -356,8 +363,6 @@ class Agent(Generic[T]):
                 if isinstance(conflict.details, dict) and isinstance(conflict.details.get("snapshot"), dict):
                     work.latest = conflict.details["snapshot"]
                 said = 0
-            except Duplicate:
-                pass  # it was said before, by another worker or before a crash
             except Refusal as refused:
                 if refused.code == "unknown_session":
                     raise
@@ -435,9 +440,14 @@ class Agent(Generic[T]):
     async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> None:
         """Say something patiently, and once more by the broker's clock if this one is off."""
         try:
-            await patiently(say)
-        except StaleTimestamp:
-            await patiently(say)
+            try:
+                await patiently(say)
+            except StaleTimestamp:
+                await patiently(say)
+        except Duplicate as duplicate:
+            if duplicate.details is not None:  # something else has its id, or offers the same
+                raise
+            # It was said before: its answer was lost, or another worker said it.
 
     async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> None:
         terms: JSON = {"purpose": subject, "participants": [with_]}
@@ -450,7 +460,7 @@ class Agent(Generic[T]):
         message_id = uuid7_of(session, NO_HASH, "PROPOSE", body)
         try:
             await self._freshly(lambda: self._transport.say(session, act, None, message_id))
-        except (Duplicate, ChainConflict):
+        except ChainConflict:
             pass  # it is there already, from before a crash or by another worker
         except Refusal as refused:
             if refused.code != "wrong_state":

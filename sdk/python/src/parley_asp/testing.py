@@ -23,6 +23,7 @@ from ._json import JSON, loads
 from .acts import Accept, Act, Counter, Decision, Inform, Propose, Reject
 from .agent import Agent
 from .deal import Deal, Offer
+from .faults import Faults
 
 
 def _free() -> int:
@@ -40,6 +41,7 @@ class Broker:
         self.url, self.nats_url = f"http://127.0.0.1:{self._http}", f"nats://127.0.0.1:{self._nats}"
         self.process: subprocess.Popen[str] | None = None
         self.key = ""  # verifies receipts and transcripts
+        self.faults = Faults(self._http, self._nats, self.restart)
         self.start()
 
     @staticmethod
@@ -54,7 +56,7 @@ class Broker:
     def start(self) -> None:
         """Start it, and return once it serves."""
         where = ["--data", str(self.data), "--listen", f"127.0.0.1:{self._nats}", "--http", f"127.0.0.1:{self._http}"]
-        command = [self.program(), "serve", "--ready-json", *(["--dev", "--test-clock"] if self._dev else []), *where]
+        command = [self.program(), "serve", "--ready-json", "--private-webhooks", *(["--dev", "--test-clock"] if self._dev else []), *where]
         log = self.data.parent / f"{self.data.name}.log"
         with log.open("w") as said:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True)
@@ -91,6 +93,11 @@ class Broker:
     def restart(self) -> None:
         self.kill()
         self.start()
+
+    def close(self) -> None:
+        """End it, and what is in front of it."""
+        self.kill()
+        self.faults.close()
 
 
 class Counterparty:
@@ -182,7 +189,7 @@ def parley_broker() -> Iterator[Broker]:
         try:
             yield b
         finally:
-            b.kill()
+            b.close()
 
 
 @pytest.fixture
