@@ -99,7 +99,10 @@ export class Agent<T> {
   /** Hear of what a handler threw, or of a decision that is not allowed. The session rests until there is news. */
   onError(handler: (error: unknown, deal: Deal<T> | undefined) => unknown): this { this.#failed = handler; return this; }
 
-  /** Serve all sessions until the signal, or close(). */
+  /**
+   * Serve all sessions until the signal, or close(). It throws a Refusal if the broker refuses the agent from the
+   * beginning, such as `unauthorized` for a wrong token.
+   */
   async run(o: { signal?: AbortSignal } = {}): Promise<void> {
     o.signal?.addEventListener('abort', () => void this.close());
     if (o.signal?.aborted) return this.close();
@@ -109,7 +112,7 @@ export class Agent<T> {
 
   /** Begin to serve, in the background. */
   start(): this {
-    this.#loop ??= this.#listen();
+    if (!this.#loop) (this.#loop = this.#listen()).catch(() => undefined); // whom run does not wait for, onError was called
     return this;
   }
 
@@ -118,7 +121,7 @@ export class Agent<T> {
     this.#stop.abort();
     for (const w of this.#work.values()) clearTimeout(w.timer);
     await this.#transport.close();
-    await this.#loop;
+    await this.#loop?.catch(() => undefined);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -204,8 +207,11 @@ export class Agent<T> {
         cursor = await this.#news(cursor, waitSeconds);
       } catch (error) {
         if (this.#stop.signal.aborted) return;
-        swept = swept && !(error instanceof NoAnswer);
-        if (!(error instanceof NoAnswer) && !isRefused(error, 'unavailable', 'rate_limited')) this.#fail(error, undefined);
+        swept = false;
+        if (!(error instanceof NoAnswer) && !isRefused(error, 'unavailable', 'rate_limited')) {
+          this.#fail(error, undefined);
+          if (cursor === undefined) throw error; // such as a wrong token: it was never right
+        }
         await this.#pause(((error as Refusal).retryAfter ?? 1) * 1000);
       }
     }
@@ -313,7 +319,7 @@ export class Agent<T> {
         if (isRefused(error, 'chain_conflict')) {
           const snapshot = (error.details as { snapshot?: Snapshot } | undefined)?.snapshot;
           if (snapshot) work.latest = snapshot;
-        } else if (!isRefused(error, 'duplicate')) { // which was said before, by another worker or before a crash
+        } else {
           if (!(error instanceof Refusal) || error.code === 'unknown_session') throw error;
           const now = await this.#look(session, work);
           if (now.head !== deal.head || canonical(now.moves) !== canonical(deal.moves)) { // such as when the offer has expired: decide again
@@ -391,17 +397,22 @@ export class Agent<T> {
       await this.#freshly(() => this.#transport.say(session, draft, undefined, id));
     } catch (error) {
       // It is there already, from before a crash or by another worker.
-      if (!isRefused(error, 'duplicate', 'chain_conflict', 'wrong_state')) throw error;
+      if (!isRefused(error, 'chain_conflict', 'wrong_state')) throw error;
     }
   }
 
   /** Says something patiently, and once more by the broker's clock if this one is off. */
   async #freshly(say: () => Promise<unknown>): Promise<void> {
-    try {
-      await this.#patiently(say);
-    } catch (error) {
+    const again = async (error: unknown): Promise<unknown> => {
       if (!isRefused(error, 'stale_timestamp')) throw error;
-      await this.#patiently(say);
+      return this.#patiently(say);
+    };
+    try {
+      await this.#patiently(say).catch(again);
+    } catch (error) {
+      // Without details it was said before: its answer was lost, or another worker said it. Otherwise something else
+      // has its id, or offers the same.
+      if (!isRefused(error, 'duplicate') || error.details !== undefined) throw error;
     }
   }
 

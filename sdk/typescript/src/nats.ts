@@ -1,8 +1,8 @@
 /** The broker over NATS, with one's own key: `agent({ transport: nats({…}), terms })`. */
 
-import { nkeyAuthenticator, type ConnectionOptions, type NatsConnection } from '@nats-io/nats-core';
+import { AuthorizationError, nkeyAuthenticator, PermissionViolationError, type ConnectionOptions, type NatsConnection } from '@nats-io/nats-core';
 
-import { NoAnswer, refusalOf } from './errors.js';
+import { NoAnswer, Refusal, refusalOf } from './errors.js';
 import { canonical } from './json.js';
 import { aheadOf, Signer, tokenOf } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
@@ -31,6 +31,9 @@ class Nats implements Transport {
   readonly #options: NatsOptions;
   readonly signer: Signer;
   #connection: Promise<NatsConnection> | undefined;
+  #watched: Promise<void> | undefined;
+  #closed = false;
+  #lost = new AbortController(); // aborted while the connection is broken
   #ahead = 0; // milliseconds of the broker's clock before this one
 
   constructor(options: NatsOptions) {
@@ -40,6 +43,7 @@ class Nats implements Transport {
   }
 
   async #connected(): Promise<NatsConnection> {
+    if (this.#closed) throw new NoAnswer('the transport was closed');
     const { connect, servers, agent, login } = this.#options;
     this.#connection ??= connect({
       servers,
@@ -50,11 +54,31 @@ class Nats implements Transport {
       ...(login ? { authenticator: nkeyAuthenticator(new TextEncoder().encode(login)) } : {}),
     });
     try {
-      return await this.#connection;
+      const connection = await this.#connection;
+      this.#watched ??= this.#watch(connection);
+      return connection;
     } catch (error) {
       this.#connection = undefined;
-      throw new NoAnswer(`no connection to NATS: ${(error as Error).name}`);
+      throw this.#why(error, 'no connection to NATS');
     }
+  }
+
+  /** Gives up what was asked before the connection broke, and until it is there again: nobody answers it. */
+  async #watch(connection: NatsConnection): Promise<void> {
+    for await (const { type } of connection.status()) {
+      if (type === 'disconnect') this.#lost.abort();
+      if (type === 'reconnect') this.#lost = new AbortController();
+    }
+    this.#lost = new AbortController();
+    this.#connection = this.#watched = undefined; // it is closed, such as when the login was taken away
+  }
+
+  #why(error: unknown, what: string): Error {
+    const cause = (error as Error).cause ?? error;
+    if (cause instanceof AuthorizationError || cause instanceof PermissionViolationError) {
+      return new Refusal('unauthorized', `the login is not one of ${this.identity}`);
+    }
+    return new NoAnswer(`${what}: ${(error as Error).name}`);
   }
 
   async #request(subject: string, data: string, timeout: number, signal?: AbortSignal): Promise<unknown> {
@@ -62,16 +86,17 @@ class Nats implements Transport {
     const asked = connection.request(`asp.agent.${tokenOf(this.identity)}.${subject}`, data, { timeout });
     let stop = (): void => undefined;
     const stopped = new Promise<never>((_, reject) => (stop = () => reject(new Error('stopped'))));
-    signal?.addEventListener('abort', stop);
+    const lost = this.#lost.signal;
+    for (const s of [lost, signal]) s?.addEventListener('abort', stop);
     let reply: { json(): unknown };
     try {
-      if (signal?.aborted) stop();
+      if (lost.aborted || signal?.aborted) stop();
       reply = await Promise.race([asked, stopped]);
     } catch (error) {
       asked.catch(() => undefined);
-      throw new NoAnswer(`${subject.split('.')[0]}: ${(error as Error).name}`);
+      throw this.#why(error, subject);
     } finally {
-      signal?.removeEventListener('abort', stop);
+      for (const s of [lost, signal]) s?.removeEventListener('abort', stop);
     }
     const answer = reply.json() as { error?: Record<string, unknown> };
     if (answer.error) throw refusalOf(answer.error);
@@ -97,6 +122,7 @@ class Nats implements Transport {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     const connection = await this.#connection?.catch(() => undefined);
     await connection?.close();
   }

@@ -13,7 +13,10 @@ import { createInterface } from 'node:readline';
 import { accept, counter, inform, propose, reject, type Act } from './acts.js';
 import { Agent } from './agent.js';
 import type { Deal, Offer } from './deal.js';
+import { Faults } from './faults.js';
 import { program } from './program.js';
+
+export { Faults };
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -30,12 +33,18 @@ export class Broker {
   /** Verifies receipts and transcripts. */
   key = '';
 
-  private constructor(readonly data: string, readonly url: string, readonly natsUrl: string, readonly dev: boolean) {}
+  private constructor(
+    readonly data: string, readonly url: string, readonly natsUrl: string, readonly dev: boolean,
+    /** What goes wrong between it and the agents that reach it by `faults.url` or `faults.natsUrl`. */
+    readonly faults: Faults,
+  ) {}
 
   /** Start one on free ports, without logins unless `dev` is false: an agent's URI is its token. */
   static async start(o: { dev?: boolean } = {}): Promise<Broker> {
     const data = await mkdtemp(join(tmpdir(), 'parley-'));
-    const broker = new Broker(data, `http://127.0.0.1:${await freePort()}`, `nats://127.0.0.1:${await freePort()}`, o.dev ?? true);
+    const [url, natsUrl] = [`http://127.0.0.1:${await freePort()}`, `nats://127.0.0.1:${await freePort()}`];
+    const faults = await Faults.between(url, natsUrl, () => broker.restart());
+    const broker: Broker = new Broker(data, url, natsUrl, o.dev ?? true, faults);
     await broker.up();
     return broker;
   }
@@ -48,7 +57,7 @@ export class Broker {
   /** Start it again, and return once it serves. */
   async up(): Promise<void> {
     const where = ['--data', this.data, '--listen', this.natsUrl.slice(7), '--http', this.url.slice(7)];
-    const flags = ['serve', '--ready-json', ...(this.dev ? ['--dev', '--test-clock'] : []), ...where];
+    const flags = ['serve', '--ready-json', '--private-webhooks', ...(this.dev ? ['--dev', '--test-clock'] : []), ...where];
     const child = spawn(Broker.program(), flags, { stdio: ['pipe', 'pipe', 'pipe'] });
     this.#process = child;
     let said = '';
@@ -91,6 +100,7 @@ export class Broker {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
+    this.faults.close();
     await rm(this.data, { recursive: true, force: true });
   }
 }

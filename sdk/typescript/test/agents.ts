@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 
 import { z } from 'zod';
 
-import { accept, agent, complete, counter, type Agent, type AgentOptions, type Entry } from '../src/index.js';
+import { accept, agent, complete, counter, type Agent, type AgentOptions, type Deal, type Entry } from '../src/index.js';
 import { Broker } from '../src/testing.js';
 
 export const BUYER = 'agent://acme.com/buyer';
@@ -30,8 +30,9 @@ export function seller(options: AgentOptions<Cups>, least = 80): Agent<Cups> {
 }
 
 /** Buys for at most 85, in steps from 60 to 100. */
-export function buyer(options: AgentOptions<Cups>): Agent<Cups> {
+export function buyer(options: AgentOptions<Cups>, decides: (deal: Deal<Cups>) => unknown = () => undefined): Agent<Cups> {
   return agent({ token: BUYER, terms: Cups, ...options }).onTurn((deal) => {
+    decides(deal);
     if (deal.agreed) return complete();
     if (!deal.theirOffer) return undefined;
     return deal.theirOffer.terms.price > 85 ? counter(deal.theirOffer, cups(deal.step(60, 100))) : accept(deal.theirOffer);
