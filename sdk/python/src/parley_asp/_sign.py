@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from datetime import datetime, timezone
@@ -69,4 +70,4 @@ class Signer:
             envelope["sequenceNumber"] = int(head["n"]) + 1
             envelope["integrity"]["previousHash"] = head["hash"]
         envelope["integrity"]["signature"] = "ed25519:" + self.sign(dumps(envelope)).hex()
-        return dumps(envelope)
+        return json.dumps(envelope, ensure_ascii=False).encode()
