@@ -76,6 +76,7 @@ export class Agent<T> {
   readonly #handlers: { turn?: Handler<T>; invitation?: Handler<T>; check?: Handler<T> } = {};
   readonly #work = new Map<string, Work<T>>();
   readonly #stop = new AbortController();
+  readonly #ends = new Set<() => void>(); // of what waits, when the agent is closed
   readonly #waiting: (() => void)[] = [];
   #busy = 0;
   #loop: Promise<void> | undefined;
@@ -119,6 +120,7 @@ export class Agent<T> {
   /** Stop. What a handler decides from now on is not said; the next start decides it again. */
   async close(): Promise<void> {
     this.#stop.abort();
+    for (const end of this.#ends) end();
     for (const w of this.#work.values()) clearTimeout(w.timer);
     await this.#transport.close();
     await this.#loop?.catch(() => undefined);
@@ -141,7 +143,7 @@ export class Agent<T> {
     let end = (): void => undefined;
     const late = new Promise<undefined>((resolve) => (end = () => resolve(undefined)));
     if (o.timeout !== undefined) timer = setTimeout(end, o.timeout);
-    this.#stop.signal.addEventListener('abort', end);
+    this.#ends.add(end);
     try {
       await this.#invite(session, peer, subject, o);
       this.#wake(session);
@@ -150,7 +152,7 @@ export class Agent<T> {
       return deal ?? (await this.deal(session));
     } finally {
       clearTimeout(timer);
-      this.#stop.signal.removeEventListener('abort', end);
+      this.#ends.delete(end);
       if (final) work.finals.delete(final);
     }
   }
@@ -432,16 +434,15 @@ export class Agent<T> {
   }
 
   async #pause(milliseconds: number): Promise<void> {
-    const stop = this.#stop.signal;
     await new Promise<void>((resolve) => {
       const done = (): void => {
         clearTimeout(timer);
-        stop.removeEventListener('abort', done);
+        this.#ends.delete(done);
         resolve();
       };
       const timer = setTimeout(done, milliseconds);
-      if (stop.aborted) done();
-      else stop.addEventListener('abort', done);
+      if (this.#stop.signal.aborted) done();
+      else this.#ends.add(done);
     });
   }
 

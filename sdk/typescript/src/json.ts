@@ -1,5 +1,7 @@
 /** JSON as parley writes it: RFC 8785, so that the same value is the same bytes everywhere. */
 
+import { sha256 } from './crypto.js';
+
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 export type JsonObject = { [name: string]: Json };
 
@@ -7,9 +9,9 @@ export type JsonObject = { [name: string]: Json };
 export function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
   if (typeof value === 'object' && value !== null) {
-    const members = Object.entries(value).filter(([, member]) => member !== undefined);
-    members.sort(([a], [b]) => (a < b ? -1 : 1));
-    return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(',')}}`;
+    const members = value as Record<string, unknown>;
+    const names = Object.keys(members).filter((name) => members[name] !== undefined).sort();
+    return `{${names.map((name) => `${JSON.stringify(name)}:${canonical(members[name])}`).join(',')}}`;
   }
   if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError(`${value} is no number of JSON`);
   return JSON.stringify(value);
@@ -17,13 +19,17 @@ export function canonical(value: unknown): string {
 
 /** A UUIDv7 that the same parts always make, in every SDK, so that what is said again is the same act. */
 export async function uuid7Of(...parts: unknown[]): Promise<string> {
-  const raw = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(canonical(parts)))).slice(0, 16);
+  const raw = (await sha256(new TextEncoder().encode(canonical(parts)))).slice(0, 16);
   raw[6] = (raw[6]! & 0x0f) | 0x70;
   raw[8] = (raw[8]! & 0x3f) | 0x80;
   const hex = toHex(raw);
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
+const digits = Array.from({ length: 256 }, (_, b) => b.toString(16).padStart(2, '0'));
+
 export function toHex(bytes: Uint8Array): string {
-  return Array.from(bytes, (b) => b.toString(16).padStart(2, '0')).join('');
+  let hex = '';
+  for (const b of bytes) hex += digits[b];
+  return hex;
 }

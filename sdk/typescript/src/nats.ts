@@ -51,6 +51,7 @@ class Nats implements Transport {
       maxReconnectAttempts: -1,
       reconnectTimeWait: 500,
       timeout: 5000,
+      noAsyncTraces: true, // else it makes two errors ahead for each request
       ...(login ? { authenticator: nkeyAuthenticator(new TextEncoder().encode(login)) } : {}),
     });
     try {

@@ -1,11 +1,11 @@
-/** Envelopes that an agent signs with its own key (PROTOCOL.md section 3), by WebCrypto. */
+/** Envelopes that an agent signs with its own key (PROTOCOL.md section 3). */
 
+import { ed25519 } from './crypto.js';
 import { isRefused, ParleyError } from './errors.js';
 import { canonical, toHex } from './json.js';
 import type { Draft, Head } from './wire.js';
 
 const base32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
-const pkcs8 = [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20]; // RFC 8410
 
 /** A principal's token: its URI as one NATS subject token (PROTOCOL.md section 1). */
 export function tokenOf(uri: string): string {
@@ -69,7 +69,7 @@ export function aheadOf(error: unknown): number | undefined {
 
 /** Signs as one principal. */
 export class Signer {
-  #key: Promise<CryptoKey> | undefined;
+  #signs: ReturnType<typeof ed25519> | undefined;
   readonly #seed: Uint8Array;
 
   constructor(readonly agent: string, seed: string) {
@@ -78,8 +78,8 @@ export class Signer {
 
   /** The 64 bytes of a signature. */
   async sign(data: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
-    this.#key ??= crypto.subtle.importKey('pkcs8', Uint8Array.from([...pkcs8, ...this.#seed]), { name: 'Ed25519' }, false, ['sign']);
-    return new Uint8Array(await crypto.subtle.sign({ name: 'Ed25519' }, await this.#key, data));
+    this.#signs ??= ed25519(this.#seed);
+    return (await this.#signs)(data);
   }
 
   /** The signed envelope of an act, on the entry that is the head. */
@@ -91,6 +91,6 @@ export class Signer {
       recipient: draft.recipient, sequenceNumber: head && head.n + 1,
     };
     integrity['signature'] = `ed25519:${toHex(await this.sign(new TextEncoder().encode(canonical(envelope))))}`;
-    return canonical(envelope);
+    return JSON.stringify(envelope);
   }
 }
