@@ -33,7 +33,8 @@ class Nats implements Transport {
   #connection: Promise<NatsConnection> | undefined;
   #watched: Promise<void> | undefined;
   #closed = false;
-  #lost = new AbortController(); // aborted while the connection is broken
+  #broken = false;
+  readonly #asking = new Set<() => void>(); // gives up what is asked, when the connection breaks
   #ahead = 0; // milliseconds of the broker's clock before this one
 
   constructor(options: NatsOptions) {
@@ -67,10 +68,13 @@ class Nats implements Transport {
   /** Gives up what was asked before the connection broke, and until it is there again: nobody answers it. */
   async #watch(connection: NatsConnection): Promise<void> {
     for await (const { type } of connection.status()) {
-      if (type === 'disconnect') this.#lost.abort();
-      if (type === 'reconnect') this.#lost = new AbortController();
+      if (type === 'disconnect') {
+        this.#broken = true;
+        for (const stop of this.#asking) stop();
+      }
+      if (type === 'reconnect') this.#broken = false;
     }
-    this.#lost = new AbortController();
+    this.#broken = false;
     this.#connection = this.#watched = undefined; // it is closed, such as when the login was taken away
   }
 
@@ -87,17 +91,18 @@ class Nats implements Transport {
     const asked = connection.request(`asp.agent.${tokenOf(this.identity)}.${subject}`, data, { timeout });
     let stop = (): void => undefined;
     const stopped = new Promise<never>((_, reject) => (stop = () => reject(new Error('stopped'))));
-    const lost = this.#lost.signal;
-    for (const s of [lost, signal]) s?.addEventListener('abort', stop);
+    this.#asking.add(stop);
+    signal?.addEventListener('abort', stop);
     let reply: { json(): unknown };
     try {
-      if (lost.aborted || signal?.aborted) stop();
+      if (this.#broken || signal?.aborted) stop();
       reply = await Promise.race([asked, stopped]);
     } catch (error) {
       asked.catch(() => undefined);
       throw this.#why(error, subject);
     } finally {
-      for (const s of [lost, signal]) s?.removeEventListener('abort', stop);
+      this.#asking.delete(stop);
+      signal?.removeEventListener('abort', stop);
     }
     const answer = reply.json() as { error?: Record<string, unknown> };
     if (answer.error) throw refusalOf(answer.error);
