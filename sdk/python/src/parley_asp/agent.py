@@ -26,7 +26,18 @@ from ._sign import Signer
 from ._transport import FIRST_PAUSE, Transport, patiently, uuid7_of
 from .acts import Act, Decision, Escalate, Propose, Wait
 from .deal import Deal, Delegation
-from .errors import ChainConflict, Duplicate, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, StaleTimestamp, UnknownSession
+from .errors import (
+    AuthorityExceeded,
+    ChainConflict,
+    Duplicate,
+    LoopError,
+    NoAnswer,
+    NotAllowed,
+    ParleyError,
+    Refusal,
+    StaleTimestamp,
+    UnknownSession,
+)
 
 T = TypeVar("T", bound=BaseModel)
 Handler = Callable[[Deal[T]], "Decision | Awaitable[Decision]"]
@@ -244,7 +255,7 @@ class Agent(Generic[T]):
         return await patiently(lambda: self._transport.call(verb, request), QUICK)
 
     async def say(self, deal: Deal[T], decision: Act) -> Deal[T]:
-        """Say one act on a deal, outside a handler, and return the deal after it.
+        """Say one act on a deal, outside a handler, and return the deal after it, as far as you may still read it.
 
         Raises:
             ChainConflict: the session went on since; decide again on a new deal.
@@ -254,7 +265,10 @@ class Agent(Generic[T]):
         if isinstance(decision, Escalate) and act["body"].get("referenceId"):
             self._asked_before(deal, act["body"]["referenceId"])
         await self._say(deal, act)
-        return await self.deal(deal.id)
+        try:
+            return await self.deal(deal.id)
+        except (UnknownSession, AuthorityExceeded):  # such as after a delegation was declined, or given back
+            return deal
 
     async def reduce(self, session: str) -> Deal[T]:
         """Decide in one session until there is nothing to do, and return it: for cron, queues, serverless."""
@@ -321,7 +335,7 @@ class Agent(Generic[T]):
             try:
                 async with self._slots:
                     await self._reduce(session, work)
-            except UnknownSession:
+            except (UnknownSession, AuthorityExceeded):  # of who may not read it, or no more: a delegation ends
                 self._work.pop(session, None)
                 return
             except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
