@@ -123,6 +123,7 @@ class Stage:
 
     async def play(self, text: str) -> None:
         """Play a file. Calls that read are left to the tests in Go; people need not register."""
+        self.scene()
         lines = text.splitlines()
         for line, answer in zip(lines, [*lines[1:], ""], strict=True):
             word, _, rest = line.partition(" ")
@@ -215,25 +216,17 @@ class Stage:
 
 
 def test_conversations(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
-    played: Count[str] = Count()
-    left: Count[str] = Count()
-    wrong: list[str] = []
-
-    async def main() -> None:
+    async def main() -> Stage:
+        stage = Stage(broker)
         for file in CONVERSATIONS:
-            stage = Stage(broker)
-            if file.with_suffix(".yaml").exists():
-                stage.barred = "has rules for who decides, which a broker of developers has not"
-                stage.scene()
+            stage.barred = "has rules for who decides, which a broker of developers has not" if file.with_suffix(".yaml").exists() else ""
             await stage.play(file.read_text())
-            await stage.close()
-            played.update(stage.played)
-            left.update(stage.left)
-            wrong.extend(f"{file.stem}: {w}" for w in stage.wrong)
+        await stage.close()
+        return stage
 
-    asyncio.run(asyncio.wait_for(main(), 120))
+    stage = asyncio.run(asyncio.wait_for(main(), 120))
     with capsys.disabled():
-        print(f"\n{played.total()} acts of {len(CONVERSATIONS)} conversations were played, {left.total()} left out")
-        for what, n in [*played.most_common(), *left.most_common()]:
+        print(f"\n{stage.played.total()} acts of {len(CONVERSATIONS)} conversations were played, {stage.left.total()} left out")
+        for what, n in [*stage.played.most_common(), *stage.left.most_common()]:
             print(f"{n:5} {what}")
-    assert not wrong, "\n".join(wrong)
+    assert not stage.wrong, "\n".join(stage.wrong)

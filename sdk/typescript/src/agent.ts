@@ -20,6 +20,7 @@ const mostAtOnce = 64; // sessions that handlers work on
 const quick = 30_000; // milliseconds after which a call that nobody repeats gives up
 const firstPause = 200;
 const longestPause = 10_000;
+const noPart = ['unknown_session', 'authority_exceeded'] as const; // of who may not read a session, or no more: a delegation ends
 const noHash = `sha256:${'0'.repeat(64)}`; // the head of a session that has no entry
 
 export type Handler<T> = (deal: Deal<T>) => Decision | Promise<Decision>;
@@ -184,10 +185,15 @@ export class Agent<T> {
     return this.#patiently(() => this.#transport.call(verb, request), quick);
   }
 
-  /** Say one act on a deal, outside a handler, and return the deal after it. */
+  /** Say one act on a deal, outside a handler, and return the deal after it, as far as you may still read it. */
   async say(deal: Deal<T>, decision: Act): Promise<Deal<T>> {
     await this.#say(deal, draftOf(decision, deal));
-    return this.deal(deal.id);
+    try {
+      return await this.deal(deal.id);
+    } catch (error) {
+      if (isRefused(error, ...noPart)) return deal; // such as after a delegation was declined, or given back
+      throw error;
+    }
   }
 
   /** Decide in one session until there is nothing to do: for cron, queues, serverless. */
@@ -268,7 +274,7 @@ export class Agent<T> {
         await this.#reduce(session, work);
       } catch (error) {
         if (this.#stop.signal.aborted) break;
-        if (isRefused(error, 'unknown_session')) {
+        if (isRefused(error, ...noPart)) {
           this.#work.delete(session);
           break;
         }
