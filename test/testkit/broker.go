@@ -79,7 +79,13 @@ func (b *Broker) Up() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	n, err := server.Start(ctx, o)
+	var n *server.Server
+	var err error
+	Until(ctx, func() bool {
+		n, err = server.Start(ctx, o)
+		// A connection that somebody made meanwhile may have the port for a while.
+		return b.Server == nil || err == nil || !strings.Contains(err.Error(), "address already in use")
+	})
 	Must(b.t, err)
 	b.Server, b.up = n, true
 }
