@@ -186,9 +186,7 @@ func TestClose(t *testing.T) { //nolint:paralleltest // it counts goroutines
 			t.Error("an archiver that waits has no goroutine")
 		}
 		a.Close()
-		if n := goroutines(t); n != 0 {
-			t.Errorf("%s: Close leaves %d goroutines", point, n)
-		}
+		testkit.Eventually(t, point+": Close leaves no goroutine", func() bool { return goroutines(t) == 0 })
 		got, err := reader.Archived(t.Context(), id)
 		if err == nil && got == nil {
 			err = w.store.Read(t.Context(), api.SessionsStream, api.Session(id), 1, func(m store.Message) error {
@@ -205,7 +203,5 @@ func TestClose(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	if _, err := archive.Open(ctx, archive.Options{Store: w.store, List: w.list, Policy: archive.Policy{After: time.Hour}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Open with a cancelled context: %v", err)
 	}
-	if n := goroutines(t); n != 0 {
-		t.Errorf("a failed Open leaves %d goroutines", n)
-	}
+	testkit.Eventually(t, "a failed Open leaves no goroutine", func() bool { return goroutines(t) == 0 })
 }
