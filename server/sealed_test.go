@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +23,12 @@ import (
 
 // What acme seals: its limit, and what a human allows its agent.
 const (
-	sealedLimit   = "95123"
+	sealedLimit   = "USD 95123"
 	sealedAllowed = 100777
 )
+
+// allowedText is what is allowed as a number of its own, and no digits of a hash.
+var allowedText = regexp.MustCompile(`\b100777\b`)
 
 // A bargain is a session in which acme's agent has asked, and its human has ruled, both sealed.
 type bargain struct {
@@ -83,7 +87,7 @@ func (w *bargain) replayed(a performatives.Agent) (s session.State, entries []tr
 func TestSealedParts(t *testing.T) {
 	t.Parallel()
 	w := newBargain(t)
-	secret := func(text string) bool { return strings.Contains(text, sealedLimit) || strings.Contains(text, "100777") }
+	secret := func(text string) bool { return strings.Contains(text, sealedLimit) || allowedText.MatchString(text) }
 	calls := map[string]string{
 		"session.get":      `{"sessionId":"` + string(w.id) + `"}`,
 		"session.messages": `{"sessionId":"` + string(w.id) + `"}`,
@@ -152,7 +156,7 @@ func TestSealedInbox(t *testing.T) {
 			if has := m.Headers().Get(api.SealedHeader) != ""; ruling && has != opened {
 				t.Errorf("%s gets the parts of the ruling: %t, want %t", a, has, opened)
 			}
-			if strings.Contains(string(m.Data()), "100777") {
+			if allowedText.Match(m.Data()) {
 				t.Errorf("%s is sent %s", a, m.Data())
 			}
 		}
