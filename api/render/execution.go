@@ -2,10 +2,12 @@ package render
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/evidence"
 )
 
 // An Owed is an obligation of a session.
@@ -80,4 +82,35 @@ func Disputes(list []api.DisputeView, s Style) string {
 	return table(s, "no disputes", []column{
 		{"DISPUTE", fixed}, {"STATUS", fixed}, {"BY", fixed}, {"ABOUT ENTRY", fixed}, {"GROUND", fixed}, {"REPLY", optional}, {"CLAIM", flexible},
 	}, rows)
+}
+
+// Evidence tells the story of a bundle, and what is wrong with it.
+func Evidence(r evidence.Report, s Style) string {
+	b := r.Bundle
+	p := &page{Style: s}
+	p.put(0, 2, loud("session "+string(b.Session)), said("  "), Span{b.State.String(), stateInk(b.State.String(), "")},
+		hushed(fmt.Sprintf("  %d entries, %d agreements, %d of them in the public log", len(b.Transcript), len(b.Agreements), r.Logged)))
+	for _, o := range b.Obligations {
+		names := newNamer()
+		p.put(2, 4, Span{o.Status + " ", owedInks[o.Status]}, hushed(o.Commitment+"/"+o.ID+"  "), said(names.of(o.Party).name+": "+o.Action), hushed(entriesOf(o.Entries)))
+	}
+	for _, d := range b.Disputes {
+		names := newNamer()
+		p.put(2, 4, Span{d.Status + " ", owedInks[d.Status]}, hushed("dispute "+d.ID+"  "), said(names.of(d.By).name+": "+d.Ground), hushed(entriesOf(d.Entries)))
+	}
+	for _, f := range r.Faults {
+		p.put(0, 2, Span{"fault ", bad}, said(f.String()))
+	}
+	if len(r.Faults) == 0 {
+		p.put(0, 2, Span{"It holds: ", good}, said("hashes, receipts and signatures are right, and the replay leads to this."))
+	}
+	return p.String()
+}
+
+func entriesOf(numbers []uint64) string {
+	var all []string
+	for _, n := range numbers {
+		all = append(all, number(float64(n)))
+	}
+	return "  entries " + strings.Join(all, ", ")
 }
