@@ -192,6 +192,8 @@ type Broker struct {
 type LogKey struct {
 	Origin string `json:"origin"`
 	Key    string `json:"key,omitzero"` // NAME+HASH+KEY, as signed-note has it
+
+	Receipts string `json:"receiptKey,omitzero"` // verifies COSE Receipts of its leaves: Ed25519 as PEM
 }
 
 // Version is parley's own. Contract counts the changes of the verbs, over NATS and HTTP, after which a client

@@ -174,3 +174,10 @@ func urgency(o *session.Obligation) int {
 	}
 	return 1
 }
+
+// GetEvidence is the request of session.evidence.
+type GetEvidence struct {
+	Session performatives.SessionID `json:"sessionId"`
+	Redact  []string                `json:"redact,omitzero"` // names of terms to take out, with the entries that would tell them
+	Bare    bool                    `json:"bare,omitzero"`   // without the transcript, for sessions that do not fit one reply
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/evidence"
 )
 
 // A Role says who may call a verb.
@@ -58,6 +59,8 @@ var (
 		"a session's transcript: delivered envelopes in order", at("GET /sessions/{sessionId}/messages", Query{"since_sequence", "since"}, Query{"cursor", "since"}), tool("get_transcript"))
 	SessionConsumer = define[AskConsumer, Consumer]("session.consumer", Principal, Write,
 		"a pull consumer of one session's messages, by default strictly in order")
+	SessionEvidence = define[GetEvidence, evidence.Bundle]("session.evidence", Principal, Read,
+		"one file that proves what was agreed and what became of it, with proofs and receipts of the public log", at("GET /sessions/{sessionId}/evidence"))
 	SessionSay = define[Say, Acceptance]("session.say", Principal, Write,
 		"say an act as a hosted agent: the broker makes the envelope and signs it")
 

@@ -25,6 +25,7 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.CheckList, b.Parts.Reads.CheckList),
 		verbs.Handle(api.CheckGet, b.Parts.Reads.CheckGet),
 		verbs.Handle(api.InboxMessages, b.Parts.Reads.InboxMessages),
+		verbs.Handle(api.SessionEvidence, b.Parts.Reads.SessionEvidence),
 		verbs.Handle(api.AgreementGet, b.Parts.Reads.AgreementGet),
 		verbs.Handle(api.AgreementList, b.Parts.Reads.AgreementList),
 		verbs.Handle(api.AgentRegister, b.Parts.Registry.AgentRegister),
@@ -76,5 +77,5 @@ func (b *Broker) agentRemove(ctx context.Context, c api.Caller, q api.AgentRef) 
 }
 
 func (b *Broker) brokerInfo(context.Context, api.Caller, struct{}) (api.Broker, error) {
-	return api.Broker{Key: b.Command.Key(), Version: api.Version, NATS: b.Options.Conn.ConnectedServerVersion(), Dev: b.Options.Dev, Log: api.LogKey{Origin: b.Parts.Ledger.Origin(), Key: b.Parts.Ledger.VerifierKey()}, Now: api.Timestamp(b.Options.Now())}, nil
+	return api.Broker{Key: b.Command.Key(), Version: api.Version, NATS: b.Options.Conn.ConnectedServerVersion(), Dev: b.Options.Dev, Log: api.LogKey{Origin: b.Parts.Ledger.Origin(), Key: b.Parts.Ledger.VerifierKey(), Receipts: b.Parts.Ledger.ReceiptKey()}, Now: api.Timestamp(b.Options.Now())}, nil
 }

@@ -16,6 +16,9 @@ import (
 // purpose separates the log's key from all else that is derived from the secret.
 const purpose = "parley log key v1"
 
+// receipts separates the key that signs COSE Receipts from the one that signs checkpoints.
+const receipts = "parley receipt key v1"
+
 // seedType is what signed-note puts before an Ed25519 key.
 const seedType = 1
 
@@ -38,6 +41,13 @@ func (l *Ledger) openKey() error {
 	if l.verifier, err = inclusion.ParseKey(l.key); err != nil {
 		return err
 	}
+	ofReceipts, err := hkdf.Key(sha256.New, l.o.Secret, nil, receipts, ed25519.SeedSize)
+	if err != nil {
+		return err
+	}
+	if l.receipts, err = inclusion.NewReceiptKey(ofReceipts); err != nil {
+		return err
+	}
 	hash := strings.Split(strings.TrimPrefix(l.key, l.origin+"+"), "+")[0]
 	l.signer, err = note.NewSigner("PRIVATE+KEY+" + l.origin + "+" + hash + "+" + base64.StdEncoding.EncodeToString(append([]byte{seedType}, seed...)))
 	if err != nil {
@@ -51,3 +61,6 @@ func (l *Ledger) Origin() string { return l.origin }
 
 // VerifierKey is what verifies the log's checkpoints, "" if it publishes none.
 func (l *Ledger) VerifierKey() string { return l.key }
+
+// ReceiptKey is what verifies COSE Receipts of the log's leaves, as PEM, "" if it publishes none.
+func (l *Ledger) ReceiptKey() string { return l.receipts.PEM() }

@@ -89,7 +89,9 @@ type Ledger struct {
 	origin string
 	signer note.Signer
 	key    string // the verifier key
-	prior  *inclusion.Checkpoint
+
+	receipts inclusion.ReceiptKey
+	prior    *inclusion.Checkpoint
 
 	verifier  note.Verifier
 	witnesses []*cosigner
@@ -112,6 +114,7 @@ type Ledger struct {
 type published struct {
 	size   int64
 	signed string
+	root   inclusion.SignedRoot
 }
 
 // Open starts to follow the log. It is served once all its leaves are read.
@@ -265,6 +268,10 @@ func (l *Ledger) publish(ctx context.Context) error {
 
 // serve publishes a checkpoint.
 func (l *Ledger) serve(c inclusion.Checkpoint, signed string) error {
+	root, err := l.receipts.Sign(c)
+	if err != nil {
+		return err
+	}
 	if l.o.Published != nil {
 		if err := l.o.Published.Save(signed); err != nil {
 			return err
@@ -272,6 +279,6 @@ func (l *Ledger) serve(c inclusion.Checkpoint, signed string) error {
 	}
 	l.o.Failpoint(checkpointSaved)
 	l.prior = &c
-	l.published.Store(&published{c.Tree.N, signed})
+	l.published.Store(&published{c.Tree.N, signed, root})
 	return nil
 }

@@ -15,22 +15,29 @@ import (
 
 // Proof is the position of a leaf, nil while no checkpoint has it.
 func (l *Ledger) Proof(ctx context.Context, kind inclusion.Kind, id string) (*inclusion.Proof, error) {
+	p, _, err := l.Receipted(ctx, kind, id)
+	return p, err
+}
+
+// Receipted is the position of a leaf with a COSE Receipt of it, nil while no checkpoint has it.
+func (l *Ledger) Receipted(ctx context.Context, kind inclusion.Kind, id string) (*inclusion.Proof, []byte, error) {
 	last := l.published.Load()
 	if last == nil || l.Refused() != nil {
-		return nil, nil //nolint:nilnil,nilerr // no proof is an answer
+		return nil, nil, nil //nolint:nilerr // no proof is an answer
 	}
 	m, err := l.o.Store.Last(ctx, api.LogStream, api.Leaf(string(kind), id))
 	if err != nil || m == nil || int64(m.Sequence) > last.size { //nolint:gosec // far below 2^63
-		return nil, err
+		return nil, nil, err
 	}
 	index := int64(m.Sequence) - 1 //nolint:gosec // far below 2^63
 	t := l.now()
 	path, err := tlog.ProveRecord(last.size, index, &t)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	receipt, err := last.root.Receipt(last.size, index, path)
 	p := inclusion.New(index, m.Data, last.signed, path)
-	return &p, nil
+	return &p, receipt, err
 }
 
 // SessionOf is the session that a leaf comes from, "" for none.

@@ -81,4 +81,27 @@ func TestCommitments(t *testing.T) {
 	if said := runs(done, alpha, "commitments", "ls"); !strings.Contains(said, "nothing is carried out") {
 		t.Errorf("after the end it lists\n%s", said)
 	}
+
+	info, err := w.Client(alpha).Broker(w.Ctx)
+	testkit.Must(t, err)
+
+	// All of it is one file that proves itself, redacted too.
+	bundle, public, receipts := filepath.Join(folder, "evidence.json"), filepath.Join(folder, "public.json"), filepath.Join(folder, "receipts.pem")
+	runs(done, beta, "evidence", "export", id, "-o", bundle)
+	runs(done, alpha, "evidence", "export", id, "--redact", "obligations", "-o", public)
+	runs(failed, alpha, "evidence", "export", id, "--redact", "nothing")
+	logKey := strings.TrimSpace(runs(done, alpha, "log", "key"))
+	testkit.Must(t, os.WriteFile(receipts, []byte(runs(done, alpha, "log", "key", "--receipts")), 0o600))
+	for file, want := range map[string]string{bundle: "the replay leads to this", public: "entries are withheld"} {
+		said, status := w.reports([]string{"evidence", "verify", file, "--allow-unsigned", "--broker-key", string(info.Key), "--log-key", logKey, "--receipt-key", receipts})
+		if status != done || !strings.Contains(said, want) || !strings.Contains(said, "2 leaves verified") {
+			t.Errorf("%s: status %d: %s", file, status, said)
+		}
+	}
+	data, err := os.ReadFile(bundle)
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(bundle, []byte(strings.Replace(string(data), "five were", "four were", 1)), 0o600))
+	if said, status := w.reports([]string{"evidence", "verify", bundle, "--allow-unsigned"}); status != failed || !strings.Contains(said, "fault /transcript/") {
+		t.Errorf("of a changed bundle it says, with status %d: %s", status, said)
+	}
 }

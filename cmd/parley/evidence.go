@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,7 +14,9 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/session/evidence"
@@ -23,19 +26,21 @@ func evidenceCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use: "evidence", Short: "one file that proves what became of a deal",
 		Long: `A bundle of evidence has the agreements of a session, its transcript, and where each
-obligation and dispute stands with the entries that say so. It is checked offline.`,
+obligation and dispute stands with the entries that say so. It has what the public log
+knows of them, with COSE Receipts (RFC 9942). It is checked offline.`,
 	}, connects(evidenceExport()), evidenceVerify())
 }
 
 func evidenceExport() *cobra.Command {
 	var to string
+	var redact []string
 	cmd := &cobra.Command{
 		Use: "export ID", Short: "write the bundle of a session", Args: args(cobra.ExactArgs(1)),
 		Example:           "  parley evidence export " + exampleSession + " -o evidence.json" + asCron,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return with(cmd, func(ctx context.Context, c connection) error {
-				b, err := bundleOf(ctx, c, args[0])
+				b, err := bundleOf(ctx, cmd, c, args[0], redact)
 				if err != nil {
 					return err
 				}
@@ -50,51 +55,60 @@ func evidenceExport() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().StringSliceVar(&redact, "redact", nil, "`TERMS` to take out, with each entry that would tell them; can be repeated")
 	cmd.Flags().StringVarP(&to, "output", "o", "", "write `FILE` (default standard output)")
 	return cmd
 }
 
-// bundleOf gathers the bundle of a session.
-func bundleOf(ctx context.Context, c connection, ref string) (b evidence.Bundle, err error) {
+// bundleOf asks for the bundle of a session, and if it does not fit one reply, for its transcript by itself.
+func bundleOf(ctx context.Context, cmd *cobra.Command, c connection, ref string, redact []string) (b evidence.Bundle, err error) {
 	id, err := c.sessionID(ctx, ref)
 	if err != nil {
 		return b, err
 	}
-	var lines [][]byte
-	sealed := map[performatives.MessageID]performatives.SealedParts{}
+	for end := time.Now().Add(untilLogged); ; {
+		b, err = client.Do(ctx, c, api.SessionEvidence, api.GetEvidence{Session: id, Redact: redact})
+		if errors.Is(err, client.Refused(session.TooLarge)) && len(redact) == 0 {
+			b, err = inParts(ctx, c, id)
+		}
+		if err != nil || b.IsLogged() {
+			return b, err
+		}
+		if time.Now().After(end) {
+			note(cmd, "parley: the public log has not all of it yet")
+			return b, nil
+		}
+		if err := background.Pause(ctx, untilLogged/100); err != nil {
+			return b, err
+		}
+	}
+}
+
+// inParts gathers a bundle whose transcript is read by pages.
+func inParts(ctx context.Context, c connection, id performatives.SessionID) (b evidence.Bundle, err error) {
+	if b, err = client.Do(ctx, c, api.SessionEvidence, api.GetEvidence{Session: id, Bare: true}); err != nil {
+		return b, err
+	}
 	for since := uint64(0); ; {
-		page, err := client.Do(ctx, c, api.SessionMessages, api.ListMessages{Session: id, Since: since, Limit: 1000})
+		page, err := client.Do(ctx, c, api.SessionMessages, api.ListMessages{Session: id, Since: since, Limit: api.MaxPage})
 		if err != nil {
 			return b, err
 		}
-		for _, m := range page.Messages {
-			lines = append(lines, m)
-		}
-		for message, parts := range page.Sealed {
-			sealed[message] = parts
-		}
-		if page.Next == nil {
-			break
+		if b.Take(page.Messages, page.Sealed) || page.Next == nil {
+			return b, nil
 		}
 		since = *page.Next
 	}
-	b, err = evidence.Make(lines, sealed, nil)
-	for i := range b.Agreements {
-		if err == nil { // with its place in the public log
-			b.Agreements[i], err = client.Do(ctx, c, api.AgreementGet, api.GetAgreement{Agreement: b.Agreements[i].ID, Session: id})
-		}
-	}
-	return b, err
 }
 
 func evidenceVerify() *cobra.Command {
-	var broker, logKey string
+	var broker, logKey, receiptKey string
 	var unsigned bool
 	cmd := &cobra.Command{
 		Use: "verify FILE", Short: "check a bundle offline, and tell its story", Args: args(cobra.ExactArgs(1)),
 		Example: "  parley evidence verify evidence.json --broker-key UAFC…",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			trust := agreement.Trust{Broker: performatives.Key(broker), Unsigned: unsigned}
+			trust := evidence.Trust{Trust: agreement.Trust{Broker: performatives.Key(broker), Unsigned: unsigned}}
 			if broker != "" && !trust.Broker.Valid() {
 				return usage(errors.New("--broker-key is a public user nkey: U and 55 more letters and digits"))
 			}
@@ -102,6 +116,15 @@ func evidenceVerify() *cobra.Command {
 				var err error
 				if trust.Log, err = inclusion.ParseKey(logKey); err != nil {
 					return usage(fmt.Errorf("--log-key: %w", err))
+				}
+			}
+			if receiptKey != "" {
+				text, err := os.ReadFile(receiptKey)
+				if err != nil {
+					return err
+				}
+				if trust.Receipts, err = inclusion.ParseReceiptKey(string(text)); err != nil {
+					return usage(fmt.Errorf("--receipt-key: %w", err))
 				}
 			}
 			data, err := os.ReadFile(args[0])
@@ -118,6 +141,7 @@ func evidenceVerify() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&broker, "broker-key", "", "the broker's public `KEY` (default: the one that the receipts name)")
 	cmd.Flags().StringVar(&logKey, "log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: places in it are not checked)")
+	cmd.Flags().StringVar(&receiptKey, "receipt-key", "", "PEM `FILE` with the key of COSE Receipts, as 'parley log key --receipts' prints it (default: the one in the bundle)")
 	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")
 	return cmd
 }

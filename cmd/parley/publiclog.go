@@ -27,7 +27,8 @@ taken out later. The broker serves it over HTTP at /log/ (C2SP tlog-tiles).`,
 }
 
 func logKey() *cobra.Command {
-	return &cobra.Command{
+	var receipts bool
+	cmd := &cobra.Command{
 		Use: "key", Short: "print the key that verifies the log", Args: args(cobra.NoArgs),
 		Long:    "Prints the verifier key of the broker's log: its origin, a hash, and the key.",
 		Example: "  parley log key > log.key",
@@ -40,10 +41,17 @@ func logKey() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return show(cmd, info.Log, func(render.Style) string { return info.Log.Key + "\n" })
+				return show(cmd, info.Log, func(render.Style) string {
+					if receipts {
+						return info.Log.Receipts
+					}
+					return info.Log.Key + "\n"
+				})
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&receipts, "receipts", false, "the key of COSE Receipts, as PEM")
+	return cmd
 }
 
 func logVerify() *cobra.Command {

@@ -4,17 +4,16 @@
 package evidence
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/session/modes"
 	"github.com/parley-asp/parley/session/transcript"
 )
@@ -27,12 +26,22 @@ type Bundle struct {
 	Format      string                                                `json:"format"`
 	Session     performatives.SessionID                               `json:"sessionId"`
 	Broker      performatives.Key                                     `json:"broker"` // whose receipts the transcript has
+	Head        performatives.Hash                                    `json:"head"`   // of the last entry
 	State       session.Phase                                         `json:"state"`
 	Agreements  []agreement.Document                                  `json:"agreements"`
 	Obligations []Obligation                                          `json:"obligations"`
 	Disputes    []Dispute                                             `json:"disputes"`
 	Transcript  []jsontext.Value                                      `json:"transcript"`
-	Sealed      map[performatives.MessageID]performatives.SealedParts `json:"sealed,omitzero"` // what the asker's side may open
+	Sealed      map[performatives.MessageID]performatives.SealedParts `json:"sealed,omitzero"`   // what the asker's side may open
+	Ended       *inclusion.Proof                                      `json:"ended,omitzero"`    // where the public log has the end of the session
+	Receipts    *Receipts                                             `json:"receipts,omitzero"` // of the leaves in the public log
+}
+
+// Receipts are COSE Receipts (RFC 9942) of leaves.
+type Receipts struct {
+	Key        string                  `json:"key"` // verifies them: Ed25519 as PEM
+	Agreements map[agreement.ID][]byte `json:"agreements,omitzero"`
+	Session    []byte                  `json:"session,omitzero"`
 }
 
 // An Obligation is where one stands, and the entries that say so.
@@ -55,30 +64,71 @@ type Dispute struct {
 	Entries []uint64            `json:"entries"`
 }
 
-// Make makes the bundle of a transcript, which is taken to be genuine. The documents are those of its
-// agreements, with their places in the public log; nil makes them of the transcript, without these.
-func Make(entries [][]byte, sealed map[performatives.MessageID]performatives.SealedParts, documents []agreement.Document) (Bundle, error) {
+// Make makes the bundle of a transcript, which is taken to be genuine, without what the public log has.
+func Make(entries []jsontext.Value, sealed map[performatives.MessageID]performatives.SealedParts) (Bundle, error) {
 	read, state, err := replay(entries, sealed)
 	if err != nil {
 		return Bundle{}, err
 	}
-	if documents == nil {
-		if documents, err = agreement.Of(read, modes.All()); err != nil {
-			return Bundle{}, err
+	documents, err := agreement.Of(read, modes.All())
+	return Bundle{
+		Format: Format, Session: state.ID, Broker: read[0].Stamp.Receipt.Broker, Head: state.Head, State: state.Phase, Agreements: documents,
+		Obligations: obligations(&state), Disputes: disputes(&state), Transcript: entries, Sealed: sealed,
+	}, err
+}
+
+// Logged adds what the public log has of the bundle, and receipts of it: found answers with both, or nil.
+func (b *Bundle) Logged(key string, found func(kind inclusion.Kind, id string) (*inclusion.Proof, []byte, error)) error {
+	r := Receipts{Key: key, Agreements: map[agreement.ID][]byte{}}
+	for i := range b.Agreements {
+		d := &b.Agreements[i]
+		proof, receipt, err := found(inclusion.Agreement, string(d.ID))
+		if err != nil {
+			return err
+		}
+		if d.Log = proof; proof != nil {
+			r.Agreements[d.ID] = receipt
 		}
 	}
-	b := Bundle{
-		Format: Format, Session: state.ID, Broker: read[0].Stamp.Receipt.Broker, State: state.Phase, Agreements: documents, Sealed: sealed,
-		Obligations: obligations(&state), Disputes: disputes(&state),
+	var err error
+	if b.Ended, r.Session, err = found(inclusion.Session, string(b.Session)); err != nil {
+		return err
 	}
-	for _, e := range entries {
-		b.Transcript = append(b.Transcript, e)
+	if len(r.Agreements) > 0 || b.Ended != nil {
+		b.Receipts = &r
 	}
-	return b, nil
+	return nil
+}
+
+// IsLogged reports whether the public log has all that it will have of the bundle as it is.
+func (b *Bundle) IsLogged() bool {
+	over := b.State == session.Closed || b.State == session.Failed
+	return (b.Ended != nil || !over) && !slices.ContainsFunc(b.Agreements, func(d agreement.Document) bool { return d.Log == nil })
+}
+
+// Take adds entries to a bundle without a transcript, up to its head. It reports whether that is there.
+func (b *Bundle) Take(entries []jsontext.Value, sealed map[performatives.MessageID]performatives.SealedParts) (whole bool) {
+	for _, line := range entries {
+		e, err := transcript.Read(line)
+		if err != nil {
+			return true // Verify says so
+		}
+		b.Transcript = append(b.Transcript, line)
+		if parts := sealed[e.Message.ID]; len(parts) > 0 {
+			if b.Sealed == nil {
+				b.Sealed = map[performatives.MessageID]performatives.SealedParts{}
+			}
+			b.Sealed[e.Message.ID] = parts
+		}
+		if e.Stamp.Hash == b.Head {
+			return true
+		}
+	}
+	return false
 }
 
 // replay reads a transcript, and the state that it leads to.
-func replay(lines [][]byte, sealed map[performatives.MessageID]performatives.SealedParts) ([]transcript.Entry, session.State, error) {
+func replay(lines []jsontext.Value, sealed map[performatives.MessageID]performatives.SealedParts) ([]transcript.Entry, session.State, error) {
 	var all []transcript.Entry
 	var state session.State
 	for i, line := range lines {
@@ -125,114 +175,4 @@ func disputes(s *session.State) []Dispute {
 		all = append(all, one)
 	}
 	return all
-}
-
-// A Fault is one thing that is wrong with a bundle, and where.
-type Fault = agreement.Fault
-
-// A Report is what was verified of a bundle.
-type Report struct {
-	Bundle Bundle
-	Faults []Fault
-	Logged int // agreements that are in the public log, by the log's key
-}
-
-// Verify checks a bundle offline: the transcript with its hashes, receipts and signatures, and that its
-// replay leads to what the bundle says of state, agreements, obligations and disputes.
-func Verify(data []byte, trust agreement.Trust) Report {
-	r := Report{}
-	fault := func(member, why string, args ...any) {
-		r.Faults = append(r.Faults, Fault{Member: member, Why: fmt.Sprintf(why, args...)})
-	}
-	if err := json.Unmarshal(data, &r.Bundle, json.RejectUnknownMembers(true)); err != nil {
-		fault("", "is no bundle of evidence: %v", err)
-		return r
-	}
-	b := r.Bundle
-	if b.Format != Format {
-		fault("/format", "is %q, not %q", b.Format, Format)
-		return r
-	}
-	if trust.Broker == "" {
-		trust.Broker = b.Broker
-	}
-	if trust.Broker != b.Broker {
-		fault("/broker", "is %s, not the broker %s", b.Broker, trust.Broker)
-	}
-	lines := make([][]byte, len(b.Transcript))
-	for i, line := range b.Transcript {
-		lines[i] = line
-	}
-	faults, err := transcript.Verify(bytes.NewReader(bytes.Join(lines, []byte("\n"))), trust.Broker, transcript.Expect{Session: b.Session, Length: len(lines), AllowUnsigned: trust.Unsigned})
-	for _, f := range faults {
-		fault(fmt.Sprintf("/transcript/%d", f.Line-1), "%s", f.Error())
-	}
-	if err != nil {
-		fault("/transcript", "%v", err)
-	}
-	entries, state, err := replay(lines, b.Sealed)
-	if err != nil {
-		fault("/transcript", "does not replay: %v", err)
-		return r
-	}
-	if state.ID != b.Session {
-		fault("/sessionId", "is %q; the transcript is of %s", b.Session, state.ID)
-	}
-	if state.Phase != b.State {
-		fault("/state", "is %s; the transcript leads to %s", b.State, state.Phase)
-	}
-	r.agreements(entries, trust, fault)
-	same(fault, "/obligations", b.Obligations, obligations(&state))
-	same(fault, "/disputes", b.Disputes, disputes(&state))
-	return r
-}
-
-// agreements checks that the documents hold, and are those that the transcript makes.
-func (r *Report) agreements(entries []transcript.Entry, trust agreement.Trust, fault func(member, why string, args ...any)) {
-	made, err := agreement.Of(entries, modes.All())
-	if err != nil {
-		fault("/agreements", "%v", err)
-		return
-	}
-	if len(made) != len(r.Bundle.Agreements) {
-		fault("/agreements", "has %d; the transcript makes %d", len(r.Bundle.Agreements), len(made))
-		return
-	}
-	for i, d := range r.Bundle.Agreements {
-		at := fmt.Sprintf("/agreements/%d", i)
-		unlogged := d
-		unlogged.Log = nil
-		says, err := unlogged.Bytes()
-		is, err2 := made[i].Bytes()
-		if err = errors.Join(err, err2); err != nil || !bytes.Equal(says, is) {
-			fault(at, "is another agreement than the transcript makes")
-		}
-		data, err := d.Bytes()
-		if err != nil {
-			fault(at, "%v", err)
-			continue
-		}
-		report := agreement.Verify(data, trust)
-		for _, f := range report.Faults {
-			fault(at+f.Member, "%s", f.Why)
-		}
-		if report.Logged {
-			r.Logged++
-		}
-	}
-}
-
-// same compares what a bundle says with what its transcript says, item by item.
-func same[T any](fault func(member, why string, args ...any), member string, says, is []T) {
-	if len(says) != len(is) {
-		fault(member, "has %d items; the transcript makes %d", len(says), len(is))
-		return
-	}
-	for i := range says {
-		one, err := json.Marshal(says[i], json.Deterministic(true))
-		two, err2 := json.Marshal(is[i], json.Deterministic(true))
-		if err = errors.Join(err, err2); err != nil || !bytes.Equal(one, two) {
-			fault(fmt.Sprintf("%s/%d", member, i), "says %s; the transcript says %s", one, two)
-		}
-	}
 }

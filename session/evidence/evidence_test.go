@@ -2,20 +2,25 @@ package evidence_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/session/evidence"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // delivery is the transcript of a demo: half a delivery, a breach, a dispute and its decision.
-func delivery(t *testing.T) (lines [][]byte, broker performatives.Key) {
+func delivery(t *testing.T) (lines []jsontext.Value, broker performatives.Key) {
 	t.Helper()
 	data, err := os.ReadFile("../../test/formats/testdata/7/delivery.jsonl")
 	if err != nil {
@@ -25,21 +30,92 @@ func delivery(t *testing.T) (lines [][]byte, broker performatives.Key) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bytes.Split(bytes.TrimSpace(data), []byte("\n")), performatives.Key(bytes.TrimSpace(key))
+	for line := range bytes.SplitSeq(bytes.TrimSpace(data), []byte("\n")) {
+		lines = append(lines, line)
+	}
+	return lines, performatives.Key(bytes.TrimSpace(key))
 }
 
-func made(t *testing.T) ([]byte, agreement.Trust) {
+func made(t *testing.T) ([]byte, evidence.Trust) {
 	t.Helper()
 	lines, broker := delivery(t)
-	b, err := evidence.Make(lines, nil, nil)
+	b, err := evidence.Make(lines, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := json.Marshal(b, json.Deterministic(true))
+	trust := evidence.Trust{Trust: agreement.Trust{Broker: broker, Log: publish(t, &b)}}
+	return bytesOf(t, b), trust
+}
+
+func bytesOf(t *testing.T, v any) []byte {
+	t.Helper()
+	data, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data, agreement.Trust{Broker: broker}
+	return data
+}
+
+// publish puts the leaves of a bundle into a log of its own, and returns the log's key.
+func publish(t *testing.T, b *evidence.Bundle) note.Verifier {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(line jsontext.Value) string {
+		e, err := transcript.Read(line)
+		must(err)
+		return e.Stamp.Receipt.AcceptedAt
+	}
+	secret, public, err := note.GenerateKey(rand.Reader, "acme.com/log")
+	must(err)
+	signer, err := note.NewSigner(secret)
+	must(err)
+	key, err := inclusion.NewReceiptKey(bytes.Repeat([]byte{7}, 32))
+	must(err)
+	ended, err := inclusion.Leaf{Type: inclusion.Session, Hash: string(b.Head), At: at(b.Transcript[len(b.Transcript)-1])}.Bytes()
+	must(err)
+	accepted, err := transcript.Read(b.Agreements[0].Evidence.Acceptance)
+	must(err)
+	agreed, err := b.Agreements[0].Leaf(accepted.Stamp.Receipt.AcceptedAt, agreement.Publish{})
+	must(err)
+	leaves := [][]byte{[]byte("one of others"), agreed, ended}
+	var hashes []tlog.Hash
+	reader := tlog.HashReaderFunc(func(indexes []int64) (all []tlog.Hash, err error) {
+		for _, i := range indexes {
+			all = append(all, hashes[i])
+		}
+		return all, nil
+	})
+	for i, leaf := range leaves {
+		stored, err := tlog.StoredHashes(int64(i), leaf, reader)
+		must(err)
+		hashes = append(hashes, stored...)
+	}
+	c := inclusion.Checkpoint{Origin: "acme.com/log", Tree: tlog.Tree{N: int64(len(leaves))}}
+	c.Tree.Hash, err = tlog.TreeHash(c.Tree.N, reader)
+	must(err)
+	signed, err := note.Sign(&note.Note{Text: c.Text()}, signer)
+	must(err)
+	root, err := key.Sign(c)
+	must(err)
+	must(b.Logged(key.PEM(), func(kind inclusion.Kind, _ string) (*inclusion.Proof, []byte, error) {
+		index := int64(1)
+		if kind == inclusion.Session {
+			index = 2
+		}
+		path, err := tlog.ProveRecord(c.Tree.N, index, reader)
+		must(err)
+		receipt, err := root.Receipt(c.Tree.N, index, path)
+		p := inclusion.New(index, leaves[index], string(signed), path)
+		return &p, receipt, err
+	}))
+	verifier, err := inclusion.ParseKey(public)
+	must(err)
+	return verifier
 }
 
 // What it says is what happened, and it proves itself.
@@ -51,6 +127,9 @@ func TestBundle(t *testing.T) {
 		t.Fatalf("a bundle that is genuine has faults: %v", r.Faults)
 	}
 	b := r.Bundle
+	if r.Logged != 2 {
+		t.Errorf("%d leaves are in the log, want those of the agreement and the end", r.Logged)
+	}
 	if len(b.Agreements) != 1 || len(b.Obligations) != 2 || len(b.Disputes) != 1 || len(b.Transcript) != 17 {
 		t.Fatalf("it has %d agreements, %d obligations, %d disputes, %d entries", len(b.Agreements), len(b.Obligations), len(b.Disputes), len(b.Transcript))
 	}
@@ -64,6 +143,24 @@ func TestBundle(t *testing.T) {
 func TestChangesAreFound(t *testing.T) {
 	t.Parallel()
 	file, trust := made(t)
+	t.Run("whole", func(t *testing.T) { t.Parallel(); changesAreFound(t, file, trust, 400) })
+	t.Run("redacted", func(t *testing.T) {
+		t.Parallel()
+		var b evidence.Bundle
+		if err := json.Unmarshal(file, &b); err != nil {
+			t.Fatal(err)
+		}
+		b, err := b.Redact("obligations")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Disputes = nil // nobody can compute them again
+		changesAreFound(t, bytesOf(t, b), trust, 150)
+	})
+}
+
+func changesAreFound(t *testing.T, file []byte, trust evidence.Trust, least int) {
+	t.Helper()
 	var whole map[string]any
 	if err := json.Unmarshal(file, &whole); err != nil {
 		t.Fatal(err)
@@ -73,7 +170,13 @@ func TestChangesAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := 0
-	for _, c := range changes(whole) {
+	entries := whole["transcript"].([]any) //nolint:forcetypeassert // it is one
+	all := changes(entries[4])
+	all = append(all, changes(entries[len(entries)-1])...) // each single entry is the concern of package transcript
+	delete(whole, "transcript")
+	all = append(all, changes(whole)...)
+	whole["transcript"] = entries
+	for _, c := range all {
 		undo := c()
 		other, err := json.Marshal(whole, json.Deterministic(true))
 		if err != nil {
@@ -88,7 +191,7 @@ func TestChangesAreFound(t *testing.T) {
 			t.Errorf("a change was not found:\n%s", difference(data, other))
 		}
 	}
-	if changed < 500 {
+	if changed < least {
 		t.Errorf("only %d changes were tried", changed)
 	}
 	t.Logf("%d changes were found", changed)
@@ -148,20 +251,41 @@ func jsonOf(t *testing.T, v any) string {
 // Each entry that is left out is found.
 func TestEntriesLeftOut(t *testing.T) {
 	t.Parallel()
-	lines, broker := delivery(t)
-	whole, err := evidence.Make(lines, nil, nil)
+	file, trust := made(t)
+	var whole evidence.Bundle
+	if err := json.Unmarshal(file, &whole); err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole.Transcript {
+		b := whole
+		b.Transcript = append(append([]jsontext.Value(nil), whole.Transcript[:i]...), whole.Transcript[i+1:]...)
+		if r := evidence.Verify(bytesOf(t, b), trust); len(r.Faults) == 0 {
+			t.Errorf("entry %d was left out, and nobody noticed", i)
+		}
+	}
+}
+
+// What is redacted is nowhere in the file, and what is left proves itself.
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	file, trust := made(t)
+	var whole evidence.Bundle
+	if err := json.Unmarshal(file, &whole); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := whole.Redact("nothing"); err == nil {
+		t.Error("a term that is not there was redacted")
+	}
+	b, err := whole.Redact("terms.obligations")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range lines {
-		b := whole
-		b.Transcript = append(append([]jsontext.Value(nil), whole.Transcript[:i]...), whole.Transcript[i+1:]...)
-		data, err := json.Marshal(b, json.Deterministic(true))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r := evidence.Verify(data, agreement.Trust{Broker: broker}); len(r.Faults) == 0 {
-			t.Errorf("entry %d was left out, and nobody noticed", i)
-		}
+	data := bytesOf(t, b)
+	r := evidence.Verify(data, trust)
+	if len(r.Faults) > 0 || r.Withheld == 0 || r.Logged != 2 {
+		t.Errorf("%d entries are withheld, %d leaves logged, faults: %v", r.Withheld, r.Logged, r.Faults)
+	}
+	if bytes.Contains(data, []byte(whole.Obligations[0].Action)) {
+		t.Errorf("it tells %q", whole.Obligations[0].Action)
 	}
 }

@@ -175,6 +175,8 @@ func (s *stage) scene() {
 	s.session, s.sent, s.names, s.values, s.opener = v7(), map[string][]byte{}, map[string]string{}, map[string]string{}, ""
 	s.name("session", s.session)
 	s.name("logkey", s.broker.Broker.Parts.Ledger.VerifierKey())
+	receiptKey, _ := json.Marshal(s.broker.Broker.Parts.Ledger.ReceiptKey())
+	s.name("receiptkey", strings.Trim(string(receiptKey), `"`))
 	s.name("broker", string(s.broker.Broker.Command.Key()))
 }
 

@@ -118,10 +118,10 @@ func (b *broker) call(as, method, path, body, member string) string {
 }
 
 // deal is a session with an agreement: two leaves.
-func (b *broker) deal(n int) {
+func (b *broker) deal(n int) (id string) {
 	b.Helper()
 	buyer, seller := fmt.Sprintf("agent://acme.com/buyer-%d", n/20), fmt.Sprintf("agent://widgets.co/seller-%d", n/20)
-	id := b.call(buyer, http.MethodPost, "/sessions", fmt.Sprintf(`{"with":[%q],"purpose":"cups"}`, seller), "sessionId")
+	id = b.call(buyer, http.MethodPost, "/sessions", fmt.Sprintf(`{"with":[%q],"purpose":"cups"}`, seller), "sessionId")
 	for _, act := range []struct{ as, body string }{
 		{seller, `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`},
 		{seller, `{"performative":"PROPOSE","body":{"proposalId":"p1","type":"service-agreement","subject":"cups","terms":{"price":500}}}`},
@@ -130,6 +130,7 @@ func (b *broker) deal(n int) {
 		b.call(act.as, http.MethodPost, "/sessions/"+id+"/messages", act.body, "")
 	}
 	b.call(buyer, http.MethodDelete, "/sessions/"+id, `{"outcome":"completed","summary":"agreed"}`, "")
+	return id
 }
 
 func hashes(bundle []byte) (all [][]byte, err error) {

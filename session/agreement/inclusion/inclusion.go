@@ -85,7 +85,18 @@ func Open(signed string, key note.Verifier) (c Checkpoint, err error) {
 			return c, fmt.Errorf("the checkpoint's signature is not canonical: %w", err)
 		}
 	}
-	lines := strings.SplitN(n.Text, "\n", 4) // further lines are extensions
+	if c, err = parse(n.Text); err != nil {
+		return c, err
+	}
+	if c.Origin != key.Name() {
+		return c, fmt.Errorf("the checkpoint is of the log %q, not of %q", c.Origin, key.Name())
+	}
+	return c, nil
+}
+
+// parse reads the text of a checkpoint.
+func parse(text string) (c Checkpoint, err error) {
+	lines := strings.SplitN(text, "\n", 4) // further lines are extensions
 	if len(lines) != 4 {
 		return c, errCheckpoint
 	}
@@ -97,9 +108,6 @@ func Open(signed string, key note.Verifier) (c Checkpoint, err error) {
 	c.Tree.N = size
 	if c.Tree.Hash, err = tlog.ParseHash(lines[2]); err != nil {
 		return c, errCheckpoint
-	}
-	if c.Origin != key.Name() {
-		return c, fmt.Errorf("the checkpoint is of the log %q, not of %q", c.Origin, key.Name())
 	}
 	return c, nil
 }

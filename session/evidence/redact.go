@@ -1,0 +1,173 @@
+package evidence
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/transcript"
+)
+
+// withheld is what is left of an entry that would tell what was redacted.
+type withheld struct {
+	Withheld struct {
+		Hash    performatives.Hash    `json:"hash"`
+		Receipt performatives.Receipt `json:"receipt"`
+	} `json:"withheld"`
+}
+
+// redacted reports whether entries are withheld.
+func (b *Bundle) redacted() bool {
+	return slices.ContainsFunc(b.Transcript, isWithheld)
+}
+
+func isWithheld(line jsontext.Value) bool { return bytes.HasPrefix(line, []byte(`{"withheld":`)) }
+
+// Redact takes terms out, named as in "price" or "terms.price": out of the agreements, and with them
+// each entry whose body has a member of this name. Of such an entry the hash and the receipt are left.
+// What is said of obligations and disputes can then not be computed again, and is left out if it
+// would tell them.
+func (b Bundle) Redact(names ...string) (Bundle, error) {
+	gone := map[string]bool{}
+	for _, name := range names {
+		name = strings.TrimPrefix(strings.ReplaceAll(strings.TrimPrefix(name, "/"), "/", "."), "terms.")
+		name, _, _ = strings.Cut(name, ".")
+		gone[name] = false
+	}
+	b.Agreements = slices.Clone(b.Agreements)
+	for i, d := range b.Agreements {
+		keep := slices.DeleteFunc(slices.Collect(maps.Keys(d.Terms)), func(name string) bool {
+			_, is := gone[name]
+			if is {
+				gone[name] = true
+			}
+			return is
+		})
+		if len(keep) < len(d.Terms) {
+			b.Agreements[i] = d.Redact(keep...)
+			if len(d.Signatures) == 0 {
+				b.Agreements[i].Evidence = nil // its keys prove nothing without entries
+			}
+		}
+	}
+	b.Sealed = maps.Clone(b.Sealed)
+	b.Transcript = slices.Clone(b.Transcript)
+	for i, line := range b.Transcript {
+		e, err := transcript.Read(line)
+		if err != nil {
+			return b, err
+		}
+		has := false
+		for name := range gone {
+			if tells(e.Message.RawBody, name) {
+				gone[name], has = true, true
+			}
+		}
+		if !has {
+			continue
+		}
+		var w withheld
+		w.Withheld.Hash, w.Withheld.Receipt = e.Stamp.Hash, e.Stamp.Receipt
+		if b.Transcript[i], err = json.Marshal(w); err != nil {
+			return b, err
+		}
+		delete(b.Sealed, e.Message.ID)
+	}
+	if _, is := gone["obligations"]; is {
+		b.Obligations = []Obligation{}
+	}
+	for name, found := range gone {
+		if !found {
+			return b, fmt.Errorf("there is no term %q", name)
+		}
+	}
+	return b, nil
+}
+
+// tells reports whether a value has a member of this name, at any depth.
+func tells(value jsontext.Value, name string) bool {
+	d := jsontext.NewDecoder(bytes.NewReader(value))
+	for {
+		t, err := d.ReadToken()
+		if err != nil {
+			return false
+		}
+		if kind, n := d.StackIndex(d.StackDepth()); kind == '{' && n%2 == 1 && t.Kind() == '"' && t.String() == name {
+			return true
+		}
+	}
+}
+
+// chain checks a transcript of which entries are withheld: that each entry follows the one before, and
+// that the broker accepted it. Signatures are checked of those that are there.
+func (r *Report) chain(trust Trust) {
+	b := &r.Bundle
+	head, keys := performatives.NoHash, map[performatives.Agent]performatives.Key{}
+	for i, line := range b.Transcript {
+		at := fmt.Sprintf("/transcript/%d", i)
+		var stamp performatives.Stamp
+		if isWithheld(line) {
+			var w withheld
+			if err := json.Unmarshal(line, &w, json.RejectUnknownMembers(true)); err != nil {
+				r.fault(at, "%v", err)
+				return
+			}
+			stamp.Hash, stamp.Receipt = w.Withheld.Hash, w.Withheld.Receipt
+			r.Withheld++
+		} else {
+			e, err := transcript.Read(line)
+			if err != nil {
+				r.fault(at, "%v", err)
+				return
+			}
+			if stamp = e.Stamp; stamp.PreviousHash != head || stamp.Sequence != uint64(i) || e.Recomputed != stamp.Hash || e.Message.Session != b.Session {
+				r.fault(at, "does not follow the entry before")
+			}
+			for _, m := range stamp.Joined {
+				keys[m.Agent] = m.Key
+			}
+			if key := keys[e.Message.Sender]; key != "" && e.Message.Signature != "" && e.Message.VerifySignature(key) != nil {
+				r.fault(at, "%s did not sign it", e.Message.Sender)
+			}
+		}
+		if stamp.Receipt.Broker != trust.Broker || stamp.VerifyReceipt(trust.Broker) != nil {
+			r.fault(at, "the broker did not sign that it accepted this hash")
+		}
+		head = stamp.Hash
+	}
+	if head != b.Head {
+		r.fault("/head", "is %s; the transcript ends with %s", b.Head, head)
+	}
+	if n := len(b.Transcript); n > 0 && stateAfter(b.Transcript[n-1]) != b.State.String() {
+		r.fault("/state", "is %s; the receipt of the last entry says %s", b.State, stateAfter(b.Transcript[n-1]))
+	}
+}
+
+// receiptOf is the receipt of an entry, withheld or not.
+func receiptOf(line jsontext.Value) performatives.Receipt {
+	var w withheld
+	if isWithheld(line) && json.Unmarshal(line, &w) == nil {
+		return w.Withheld.Receipt
+	}
+	_, stamp, _, err := performatives.ReadDelivered(line)
+	if err != nil {
+		return performatives.Receipt{}
+	}
+	return stamp.Receipt
+}
+
+func stateAfter(line jsontext.Value) string { return receiptOf(line).State }
+
+// acceptedAt is when the last entry was accepted.
+func acceptedAt(lines []jsontext.Value) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return receiptOf(lines[len(lines)-1]).AcceptedAt
+}

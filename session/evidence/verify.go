@@ -1,0 +1,213 @@
+package evidence
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/internal/ijson"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
+	"github.com/parley-asp/parley/session/modes"
+	"github.com/parley-asp/parley/session/transcript"
+)
+
+// A Fault is one thing that is wrong with a bundle, and where.
+type Fault = agreement.Fault
+
+// Trust is what a verifier takes as given.
+type Trust struct {
+	agreement.Trust
+	Receipts ed25519.PublicKey // verifies COSE Receipts; nil takes the key that the bundle names
+}
+
+// A Report is what was verified of a bundle.
+type Report struct {
+	Bundle   Bundle
+	Faults   []Fault
+	Logged   int // agreements, and the session's end, that are in the public log, by the log's key
+	Withheld int // entries of which only the hash and the receipt are there
+}
+
+// Fault notes one.
+func (r *Report) fault(member, why string, args ...any) {
+	r.Faults = append(r.Faults, Fault{Member: member, Why: fmt.Sprintf(why, args...)})
+}
+
+// Verify checks a bundle offline: the transcript with its hashes, receipts and signatures, and that its
+// replay leads to what the bundle says of state, agreements, obligations and disputes. Of a redacted
+// bundle it checks the chain, and what is there.
+func Verify(data []byte, trust Trust) Report {
+	r := Report{}
+	says, err := ijson.CanonicalWithin(data, maxDepth) // white space and order prove nothing
+	if err == nil {
+		err = json.Unmarshal(says, &r.Bundle, json.RejectUnknownMembers(true))
+	}
+	if err != nil {
+		r.fault("", "is no bundle of evidence: %v", err)
+		return r
+	}
+	b := r.Bundle
+	if b.Format != Format {
+		r.fault("/format", "is %q, not %q", b.Format, Format)
+		return r
+	}
+	is, err := json.Marshal(b)
+	if err == nil {
+		is, err = ijson.CanonicalWithin(is, maxDepth)
+	}
+	if err != nil || !bytes.Equal(says, is) {
+		r.fault("", "has more or less than a bundle has")
+	}
+	if trust.Broker == "" {
+		trust.Broker = b.Broker
+	}
+	if trust.Broker != b.Broker {
+		r.fault("/broker", "is %s, not the broker %s", b.Broker, trust.Broker)
+	}
+	if b.redacted() {
+		r.chain(trust)
+		r.documents(b.Agreements, trust)
+	} else {
+		r.replayed(trust)
+	}
+	r.logged(trust)
+	return r
+}
+
+// maxDepth is how deep a bundle may be nested: it holds documents, which hold entries.
+const maxDepth = 3 * ijson.MaxDepth
+
+// replayed checks a whole transcript, and that it leads to what the bundle says.
+func (r *Report) replayed(trust Trust) {
+	b := &r.Bundle
+	lines := make([][]byte, len(b.Transcript))
+	for i, line := range b.Transcript {
+		lines[i] = line
+	}
+	faults, err := transcript.Verify(bytes.NewReader(bytes.Join(lines, []byte("\n"))), trust.Broker, transcript.Expect{
+		Session: b.Session, Head: b.Head, Length: len(lines), AllowUnsigned: trust.Unsigned,
+	})
+	for _, f := range faults {
+		r.fault(fmt.Sprintf("/transcript/%d", f.Line-1), "%s", f.Error())
+	}
+	if err != nil {
+		r.fault("/transcript", "%v", err)
+	}
+	entries, state, err := replay(b.Transcript, b.Sealed)
+	if err != nil {
+		r.fault("/transcript", "does not replay: %v", err)
+		return
+	}
+	if state.ID != b.Session {
+		r.fault("/sessionId", "is %q; the transcript is of %s", b.Session, state.ID)
+	}
+	if state.Phase != b.State {
+		r.fault("/state", "is %s; the transcript leads to %s", b.State, state.Phase)
+	}
+	made, err := agreement.Of(entries, modes.All())
+	if err != nil {
+		r.fault("/agreements", "%v", err)
+	}
+	unlogged := slices.Clone(b.Agreements)
+	for i := range unlogged {
+		unlogged[i].Log = nil
+	}
+	same(r, "/agreements", unlogged, made)
+	same(r, "/obligations", b.Obligations, obligations(&state))
+	same(r, "/disputes", b.Disputes, disputes(&state))
+	r.documents(b.Agreements, trust)
+}
+
+// documents checks each agreement by itself.
+func (r *Report) documents(all []agreement.Document, trust Trust) {
+	for i, d := range all {
+		at := fmt.Sprintf("/agreements/%d", i)
+		data, err := d.Bytes()
+		if err != nil {
+			r.fault(at, "%v", err)
+			continue
+		}
+		report := agreement.Verify(data, trust.Trust)
+		for _, f := range report.Faults {
+			r.fault(at+f.Member, "%s", f.Why)
+		}
+		if report.Logged {
+			r.Logged++
+		}
+	}
+}
+
+// logged checks the leaf of the session's end, and the receipts.
+func (r *Report) logged(trust Trust) {
+	b := &r.Bundle
+	if b.Ended != nil {
+		leaf, err := inclusion.ReadLeaf(b.Ended.Leaf)
+		if err != nil || leaf.Type != inclusion.Session || leaf.Hash != string(b.Head) || len(leaf.Terms) > 0 {
+			r.fault("/ended/leaf", "is not the leaf of this session's end")
+		} else if at := acceptedAt(b.Transcript); leaf.At != at {
+			r.fault("/ended/leaf", "the session ended at %s", at)
+		}
+		if trust.Log == nil {
+			// It is not checked.
+		} else if err := b.Ended.Verify(trust.Log); err != nil {
+			r.fault("/ended", "%v", err)
+		} else {
+			r.Logged++
+		}
+	}
+	if b.Receipts == nil {
+		if b.Ended != nil || slices.ContainsFunc(b.Agreements, func(d agreement.Document) bool { return d.Log != nil }) {
+			r.fault("/receipts", "are missing")
+		}
+		return
+	}
+	key, err := inclusion.ParseReceiptKey(b.Receipts.Key)
+	if err != nil {
+		r.fault("/receipts/key", "%v", err)
+		return
+	}
+	if trust.Receipts != nil && !trust.Receipts.Equal(key) {
+		r.fault("/receipts/key", "is another key than the one given")
+	}
+	receipts := 0
+	check := func(at string, p *inclusion.Proof, receipt []byte) {
+		if (p == nil) != (receipt == nil) {
+			r.fault(at, "a receipt goes with a position in the public log")
+		} else if p != nil {
+			if err := p.VerifyReceipt(receipt, key); err != nil {
+				r.fault(at, "%v", err)
+			}
+		}
+	}
+	for _, d := range b.Agreements {
+		receipt, has := b.Receipts.Agreements[d.ID]
+		if has {
+			receipts++
+		}
+		check("/receipts/agreements/"+string(d.ID), d.Log, receipt)
+	}
+	if receipts != len(b.Receipts.Agreements) {
+		r.fault("/receipts/agreements", "has receipts of other agreements")
+	}
+	check("/receipts/session", b.Ended, b.Receipts.Session)
+}
+
+// same compares what a bundle says with what its transcript says, item by item.
+func same[T any](r *Report, member string, says, is []T) {
+	if len(says) != len(is) {
+		r.fault(member, "has %d items; the transcript makes %d", len(says), len(is))
+		return
+	}
+	for i := range says {
+		one, err := json.Marshal(says[i], json.Deterministic(true))
+		two, err2 := json.Marshal(is[i], json.Deterministic(true))
+		if err = errors.Join(err, err2); err != nil || !bytes.Equal(one, two) {
+			r.fault(fmt.Sprintf("%s/%d", member, i), "says %s; the transcript says %s", one, two)
+		}
+	}
+}
