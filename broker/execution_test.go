@@ -12,14 +12,18 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-// promises opens a session in which alpha owes beta something by a time that is soon, and beta owes alpha the rest.
-func promises(w *fault.Witness, within time.Duration, more ...string) *fault.Session {
+// promises opens a session in which alpha owes beta what owed says of the time at which it is promised.
+func promises(w *fault.Witness, owed func(now time.Time) []string) *fault.Session {
 	s := w.Open(alpha, beta)
 	s.Say(alpha, "OBSERVE", `{"subject":"on we go"}`)
-	due := fmt.Sprintf(`{"party":%q,"action":"deliver","deadline":%q}`, alpha, time.Now().Add(within).UTC().Format(time.RFC3339Nano))
-	s.Say(beta, "COMMIT", `{"commitmentId":"k1","terms":{"obligations":[`+strings.Join(append([]string{due}, more...), ",")+`]}}`)
+	s.Say(beta, "COMMIT", `{"commitmentId":"k1","terms":{"obligations":[`+strings.Join(owed(time.Now()), ",")+`]}}`)
 	s.Say(alpha, "ACCEPT", `{"referenceId":"k1"}`)
 	return s
+}
+
+// owesBy is an obligation of alpha by a time.
+func owesBy(id string, by time.Time) string {
+	return fmt.Sprintf(`{"id":%q,"party":%q,"action":"deliver","deadline":%q}`, id, alpha, by.UTC().Format(time.RFC3339Nano))
 }
 
 // What the broker enters when a deadline has passed is entered once, wherever it is stopped, and the
@@ -35,7 +39,7 @@ func TestEventsAreEnteredOnce(t *testing.T) {
 			t.Parallel()
 			b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
 			w := fault.NewWitness(t, b.URL)
-			s := promises(w, 500*time.Millisecond)
+			s := promises(w, func(now time.Time) []string { return []string{owesBy("0", now.Add(500*time.Millisecond))} })
 			<-b.Broker.Command.StopAt(point)
 			b.Crash()
 			b.Up()
@@ -58,13 +62,15 @@ func TestEventsAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
 	w := fault.NewWitness(t, b.URL)
-	begin := time.Now()
+	var begin time.Time
 	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
-	due := func(id string, ms int) string {
-		return fmt.Sprintf(`{"id":%q,"party":%q,"action":"deliver","deadline":%q}`, id, alpha, at(ms).UTC().Format(time.RFC3339Nano))
-	}
-	s := promises(w, time.Until(at(1500)), due("last", 1600), due("first", 1400),
-		fmt.Sprintf(`{"id":"window","party":%q,"action":"deliver","quantity":1,"acceptanceWindowMs":1000}`, beta))
+	s := promises(w, func(now time.Time) []string {
+		begin = now
+		return []string{
+			owesBy("0", at(1500)), owesBy("last", at(1600)), owesBy("first", at(1400)),
+			fmt.Sprintf(`{"id":"window","party":%q,"action":"deliver","quantity":1,"acceptanceWindowMs":1000}`, beta),
+		}
+	})
 	s.Say(beta, "INFORM", `{"type":"result","data":{"commitmentId":"k1","obligation":"window"}}`)
 	b.Crash()
 	testkit.Eventually(t, "all of it is due", func() bool { return time.Now().After(at(3000)) })
