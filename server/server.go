@@ -103,6 +103,8 @@ type Server struct {
 	macp  *macpgateway.Gateway
 	conns ownConnections
 
+	certificate *certificate // nil without TLS
+
 	notifier *notify.Notifier
 	standbys *background.Group // nil without Options.Standby
 	stop     func()
@@ -136,10 +138,11 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	for _, file := range exposed(o.Data) {
 		o.Log.Warn("others on this machine can read a key: chmod 600 it, and replace it if they may have", zap.String("file", file))
 	}
-	tlsConfig, err := o.TLS.server(o.NATS != "")
+	tlsConfig, certificate, err := o.TLS.server(o.NATS != "", o.Log)
 	if err != nil {
 		return s, err
 	}
+	s.certificate = certificate
 	if s.mode, err = s.keys.mode(o); err != nil {
 		return s, err
 	}

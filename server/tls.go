@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"go.uber.org/zap"
 )
 
 // TLS names the PEM files of encrypted connections. Without Cert, clients connect in plain text.
@@ -22,30 +23,30 @@ var ErrTLS = errors.New("a certificate needs its key, and a client CA needs both
 
 // server returns the listeners' configuration; nil means no TLS. The minimum is
 // TLS 1.2. With an external NATS server, a CA alone verifies that server.
-func (t TLS) server(external bool) (*tls.Config, error) {
+func (t TLS) server(external bool, log *zap.Logger) (*tls.Config, *certificate, error) {
 	if (t.Cert == "") != (t.Key == "") || t.Cert == "" && t.CA != "" && !external {
-		return nil, ErrTLS
+		return nil, nil, ErrTLS
 	}
 	if t.Cert == "" {
-		return nil, nil //nolint:nilnil // no TLS is not an error
+		return nil, nil, nil
 	}
-	own, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	own, err := openCertificate(t, log)
 	if err != nil {
-		return nil, fmt.Errorf("TLS certificate: %w", err)
+		return nil, nil, err
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: own.get}
 	if t.CA == "" {
-		return config, nil
+		return config, own, nil
 	}
 	text, err := os.ReadFile(t.CA)
 	if err != nil {
-		return nil, fmt.Errorf("TLS CA: %w", err)
+		return nil, nil, fmt.Errorf("TLS CA: %w", err)
 	}
 	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 	if !config.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("TLS CA: no certificate in %s", t.CA)
+		return nil, nil, fmt.Errorf("TLS CA: no certificate in %s", t.CA)
 	}
-	return config, nil
+	return config, own, nil
 }
 
 // Client returns the options of a NATS connection to this URL. It verifies the

@@ -97,6 +97,13 @@ func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
+// hangup sends SIGHUP to what runs in the background.
+func hangup(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, running := range ts.BackgroundCmds() {
+		ts.Check(running.Process.Signal(syscall.SIGHUP))
+	}
+}
+
 // capture puts what a regular expression's group matches in the output into a variable:
 // capture TENDER 'Tender (.+) with'.
 func capture(ts *testscript.TestScript, _ bool, args []string) {

@@ -37,7 +37,8 @@ func serveCommand() *cobra.Command {
 		Use: "serve", Short: "run the broker", Args: args(cobra.NoArgs),
 		Long: `Runs the broker with an embedded NATS server (JetStream in --data) or on an
 external one (--nats, version ` + store.MinServer + ` or later). On SIGTERM or SIGINT it finishes
-the acts that it accepted and stops. A second signal stops it at once.
+the acts that it accepted and stops. A second signal stops it at once. On SIGHUP it reads
+the files of --tls-cert and --tls-key again.
 
 --data holds the broker's keys, mode 0600: broker.nk signs receipts, broker.login.nk
 logs in to NATS, operator.nk logs in as operator. Back up broker.nk: a broker without
@@ -62,6 +63,9 @@ the external server decides who may log in.`,
 const stopWithin = 30 * time.Second
 
 func (s *serve) run(cmd *cobra.Command) error {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	if err := s.complete(cmd); err != nil {
 		return err
 	}
@@ -85,10 +89,26 @@ func (s *serve) run(cmd *cobra.Command) error {
 	if err := s.kit.serves(ctx, n, s.scheme(), cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	<-ctx.Done()
+	reloads(ctx, cmd, hangups, n)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
 	return n.Close(ending)
+}
+
+// reloads reads certificates again at each SIGHUP, until the broker stops.
+func reloads(ctx context.Context, cmd *cobra.Command, hangups <-chan os.Signal, n *server.Server) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			if err := n.Reload(); err != nil {
+				note(cmd, fmt.Sprintf("parley: SIGHUP: %s; what was there stays in use", err))
+			} else {
+				note(cmd, "parley: SIGHUP: certificates are read again")
+			}
+		}
+	}
 }
 
 // gcPercent is GOGC for a broker: about 5 % less CPU than at 100, for up to half more heap. A larger one

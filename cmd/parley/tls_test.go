@@ -36,7 +36,7 @@ func TestTLS(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "terminate": terminate, "serves": func(ts *testscript.TestScript, _ bool, _ []string) {
+			"exits": exits, "terminate": terminate, "hangup": hangup, "serves": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Check(serves("https://"+ts.Getenv("HTTP")+"/healthz", ca.File, own, ownKey))
 			},
 		},

@@ -1,0 +1,54 @@
+package server_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"testing"
+
+	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+// New connections see a renewed certificate, open ones go on, and broken files change nothing.
+func TestCertificateReload(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	own, next := ca.issues("server"), ca.issues("renewed")
+	w := start(t, server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", HTTP: "127.0.0.1:0", TLS: own}, ca.with(server.TLS{}))
+	text, err := os.ReadFile(ca.File)
+	testkit.Must(t, err)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	dial := func() *tls.Conn {
+		t.Helper()
+		c, err := tls.Dial("tcp", w.HTTPAddr, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots})
+		testkit.Must(t, err)
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	shown := func() string { return string(dial().ConnectionState().PeerCertificates[0].Raw) }
+	renew := func(cert, key []byte) error {
+		testkit.Must(t, os.WriteFile(own.Cert, cert, 0o600))
+		testkit.Must(t, os.WriteFile(own.Key, key, 0o600))
+		return w.Reload()
+	}
+	first, before := dial(), shown()
+	if err := renew([]byte("broken"), []byte("broken")); err == nil || shown() != before {
+		t.Errorf("a broken file is answered %v", err)
+	}
+	cert, err := os.ReadFile(next.Cert)
+	testkit.Must(t, err)
+	key, err := os.ReadFile(next.Key)
+	testkit.Must(t, err)
+	testkit.Must(t, renew(cert, key))
+	if shown() == before {
+		t.Error("the certificate before is still shown")
+	}
+	if _, err := first.Write([]byte("GET /healthz HTTP/1.0\r\n\r\n")); err != nil {
+		t.Error("the open connection ended:", err)
+	}
+	if n, err := first.Read(make([]byte, 64)); n == 0 {
+		t.Error("the open connection is not answered:", err)
+	}
+}
