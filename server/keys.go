@@ -33,7 +33,16 @@ type keys struct {
 	authority *login.Authority
 }
 
+// ErrKeyLost means that there is a store, and the key that signed its receipts is gone. A new one would
+// make every old session fail its verification.
+var ErrKeyLost = errors.New("the data directory has a store but no " + BrokerSeed)
+
 func openKeys(dir string) (k keys, err error) {
+	if _, missing := os.Stat(filepath.Join(dir, BrokerSeed)); errors.Is(missing, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, "nats", "jetstream")); err == nil {
+			return k, ErrKeyLost
+		}
+	}
 	for _, f := range []struct {
 		into   *nkeys.KeyPair
 		file   string

@@ -41,8 +41,8 @@ the acts that it accepted and stops. A second signal stops it at once. On SIGHUP
 the files of --tls-cert and --tls-key again.
 
 --data holds the broker's keys, mode 0600: broker.nk signs receipts, broker.login.nk
-logs in to NATS, operator.nk logs in as operator. Back up broker.nk: a broker without
-it signs with a new key.
+logs in to NATS, operator.nk logs in as operator. Back up broker.nk: without it,
+a broker with an embedded store does not start.
 
 'parley nats-config' prints the configuration that an external server needs. The
 broker then authorizes its logins. In operator mode (nats-config --format nsc),
@@ -199,6 +199,8 @@ func (s *serve) explainStart(err error) error {
 		return advise(err, "Another process uses the address, perhaps another broker. Set --listen (%s) or --http (%s) to another one.", s.Listen, s.HTTP)
 	case errors.Is(err, server.ErrSharedKey):
 		return advise(err, "'parley nats-config --data %s' prints the configuration for its login key. Until the server has it, --shared-keys goes on as before.", s.Data)
+	case errors.Is(err, server.ErrKeyLost):
+		return advise(err, "Restore %s from a backup. For a new installation, set --data to an empty directory.", filepath.Join(s.Data, server.BrokerSeed))
 	case errors.Is(err, server.ErrInUse):
 		return advise(err, "Is another broker running on --data %s? Several brokers share one NATS server: --nats.", s.Data)
 	case errors.Is(err, server.ErrNotLetIn):
