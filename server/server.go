@@ -44,6 +44,8 @@ type Options struct {
 
 	MACP string // host:port of MACP's gRPC; "" disables it
 
+	Monitor string // host:port of probes, plain HTTP without a login; "" disables it
+
 	HTTPConnections int            // open HTTP connections of one address; 0 is DefaultHTTPConnections, below zero no bound
 	HTTPOrigins     []string       // of other sites whose pages may call the HTTP gateway
 	HTTPURL         string         // at which others reach HTTP; "" is that of each request, and cards are signed on loopback only
@@ -93,6 +95,7 @@ type Server struct {
 	WebsocketURL string // the same over WebSocket; "" if disabled
 	HTTPAddr     string
 	MACPAddr     string
+	MonitorAddr  string
 
 	id    string // unique among the brokers that share the streams
 	keys  keys
@@ -100,6 +103,7 @@ type Server struct {
 	nats  *embedded.Server // nil with an external server
 	lock  *os.File         // of the embedded server's store
 	web   *web
+	probe *monitor // nil without Options.Monitor
 	macp  *macpgateway.Gateway
 	conns ownConnections
 
@@ -119,7 +123,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		o.Log = zap.NewNop()
 	}
 	if o.Dev {
-		for _, address := range []string{o.Listen, o.HTTP, o.Websocket, o.MACP} {
+		for _, address := range []string{o.Listen, o.HTTP, o.Websocket, o.MACP, o.Monitor} {
 			if err := loopbackOnly(address); err != nil {
 				return nil, err
 			}
@@ -132,6 +136,12 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 			s = nil
 		}
 	}()
+	if o.Monitor != "" {
+		if s.probe, err = openMonitor(o.Monitor, o.Log.Named("monitor")); err != nil {
+			return s, err
+		}
+		s.MonitorAddr = s.probe.addr
+	}
 	if s.keys, err = openKeys(o.Data); err != nil {
 		return s, err
 	}
@@ -220,6 +230,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 			return s, err
 		}
 	}
+	s.probe.begin(s)
 	return s, nil
 }
 
@@ -231,6 +242,7 @@ func (s *Server) ServesLogins() bool { return s.mode.servesLogins() }
 
 // Close stops accepting requests, finishes those that were accepted, and stops the NATS server.
 func (s *Server) Close(ctx context.Context) error {
+	s.probe.stop()
 	if s.macp != nil {
 		s.macp.Close(ctx)
 	}
@@ -248,6 +260,7 @@ func (s *Server) Close(ctx context.Context) error {
 
 // Crash stops the embedded NATS server under the running broker, for recovery tests.
 func (s *Server) Crash() {
+	s.probe.stop()
 	if s.macp != nil {
 		s.macp.Crash()
 	}
@@ -279,6 +292,7 @@ func (s *Server) end() {
 	if s.lock != nil {
 		unlock(s.lock)
 	}
+	s.probe.close()
 }
 
 // ErrNotLoopback means that --dev would listen on an address that other machines can reach.

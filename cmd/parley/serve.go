@@ -250,6 +250,9 @@ func (s *serve) started(n *server.Server) string {
 	if n.MACPAddr != "" {
 		line("MACP", "%s", n.MACPAddr)
 	}
+	if n.MonitorAddr != "" {
+		line("monitor", "http://%s", n.MonitorAddr)
+	}
 	line("data", "%s", data)
 	line("key", "%s  verifies receipts and transcripts", n.Broker.Command.Key())
 	if s.NATS == "" {

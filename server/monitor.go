@@ -1,0 +1,114 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
+)
+
+// monitor is the listener for an orchestrator's probes. It listens before the broker starts and
+// until it has stopped. There is no login: it tells nothing of a session or a principal.
+type monitor struct {
+	addr   string
+	server *http.Server
+	state  atomic.Pointer[Server] // while it serves
+	ending atomic.Bool
+
+	mu     sync.Mutex // one probe at a time asks the store
+	asked  time.Time
+	answer error
+}
+
+// Bounds of /readyz: how long the store may take to answer, and how long its answer holds.
+const (
+	readyWithin = 2 * time.Second
+	readyFor    = time.Second
+)
+
+func openMonitor(address string, log *zap.Logger) (*monitor, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	m := &monitor{addr: listener.Addr().String()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { probed(w, "") })
+	mux.HandleFunc("GET /startupz", func(w http.ResponseWriter, _ *http.Request) {
+		if m.state.Load() == nil && !m.ending.Load() {
+			probed(w, "starting")
+			return
+		}
+		probed(w, "")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { probed(w, m.unready()) })
+	if m.server, err = newHTTPServer(mux, log); err != nil {
+		listener.Close() //nolint:errcheck // the first error counts
+		return nil, err
+	}
+	go m.server.Serve(listener) //nolint:errcheck // returns when closed
+	return m, nil
+}
+
+// unready says why no act could be accepted now; "" if one could.
+func (m *monitor) unready() string {
+	s := m.state.Load()
+	switch {
+	case m.ending.Load():
+		return "stopping"
+	case s == nil:
+		return "starting"
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Since(m.asked) > readyFor {
+		// Not the prober's context: others get the answer too.
+		ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+		m.answer = s.Broker.Command.Healthy(ctx)
+		cancel()
+		m.asked = time.Now()
+	}
+	if m.answer != nil {
+		return m.answer.Error()
+	}
+	return ""
+}
+
+// probed answers a probe by one line of JSON: 503 with the reason, if there is one.
+func probed(w http.ResponseWriter, reason string) {
+	status, body := http.StatusOK, map[string]string{"status": "ok"}
+	if reason != "" {
+		status, body = http.StatusServiceUnavailable, map[string]string{"status": "unavailable", "reason": reason}
+	}
+	data, err := json.Marshal(body, json.Deterministic(true))
+	if err != nil {
+		status, data = http.StatusInternalServerError, nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(data, '\n')) //nolint:errcheck // the client went away
+}
+
+// begin and stop say when s serves; a server without a monitor has nobody to tell.
+func (m *monitor) begin(s *Server) {
+	if m != nil {
+		m.state.Store(s)
+	}
+}
+
+func (m *monitor) stop() {
+	if m != nil {
+		m.ending.Store(true)
+	}
+}
+
+func (m *monitor) close() {
+	if m != nil {
+		m.server.Close() //nolint:errcheck // the process exits
+	}
+}
