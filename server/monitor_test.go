@@ -16,7 +16,7 @@ func TestMonitor(t *testing.T) {
 	t.Parallel()
 	s, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", HTTP: "127.0.0.1:0", Monitor: "127.0.0.1:0"})
 	testkit.Must(t, err)
-	t.Cleanup(func() { s.Close(t.Context()) }) //nolint:errcheck // its connection is closed below
+	t.Cleanup(func() { s.Close(t.Context()) })
 	get := func(url string) (int, string) {
 		answer, err := http.Get(url)
 		testkit.Must(t, err)
