@@ -52,13 +52,14 @@ class Negotiation:
     """The activity ``look`` of an agent."""
 
     def __init__(self, agent: Agent[Any], mode: str = "asp/1", policy: Mapping[str, Any] | None = None) -> None:
-        self._of = lambda key: Negotiations(agent, key, mode, policy)
+        self._agent, self._mode, self._policy = agent, mode, policy
 
     @activity.defn(name=LOOK)
     async def look(self, request: Request) -> JSON:
         beats = asyncio.create_task(_beat())
         try:
-            return outcome(await self._of(request.key).look(vars(request)))
+            task = Negotiations(self._agent, request.key, self._mode, self._policy)
+            return outcome(await task.look(vars(request)))
         except ParleyError as error:
             lasts = not isinstance(error, NoAnswer) and not getattr(error, "retryable", False)
             raise ApplicationError(str(error), type=getattr(error, "code", type(error).__name__), non_retryable=lasts) from error
@@ -83,7 +84,8 @@ class Negotiate:
     """The workflow that waits for a session, whose id it has. The query ``parked`` says on what; None while it looks."""
 
     def __init__(self) -> None:
-        self._woken, self._parked = False, None
+        self._woken = False
+        self._parked: JSON | None = None
 
     @workflow.run
     async def run(self, request: Request) -> JSON:
