@@ -1,15 +1,5 @@
 /** What can go wrong: the protocol's codes, and few of the SDK's own. */
 
-/** The protocol's codes (PROTOCOL.md section 9). */
-export const codes = [
-  'malformed', 'version_unsupported', 'unknown_performative', 'stale_timestamp', 'signature_invalid', 'unauthorized',
-  'authority_exceeded', 'own_proposal', 'unknown_session', 'unknown_agent', 'wrong_state', 'wrong_turn', 'duplicate',
-  'chain_conflict', 'proposal_unknown', 'proposal_not_open', 'clarification_pending', 'escalation_resolved', 'too_large',
-  'schema_invalid', 'schema_unsupported', 'mode_violation', 'session_escalated', 'insufficient_trust_score', 'rate_limited', 'unavailable',
-] as const;
-
-export type Code = (typeof codes)[number];
-
 /** Any error of this package. */
 export class ParleyError extends Error {
   override name = 'ParleyError';
@@ -45,7 +35,7 @@ export class Refusal extends ParleyError {
   readonly retryable: boolean;
   readonly retryAfter: number | undefined;
 
-  constructor(readonly code: Code | (string & {}), readonly reason: string, init: RefusalInit = {}) {
+  constructor(readonly code: string, readonly reason: string, init: RefusalInit = {}) {
     super(`${code}: ${reason}`);
     this.details = init.details;
     this.retryable = init.retryable ?? false;
@@ -59,25 +49,190 @@ export class Refusal extends ParleyError {
   }
 }
 
-/** The decision is none of the snapshot's moves, so it was not sent. */
-export class NotAllowed extends Refusal {
-  override name = 'NotAllowed';
-  constructor(reason: string, details: unknown = {}) {
-    super('wrong_state', reason, { details });
-  }
+export class Malformed extends Refusal {
+  override name = 'Malformed';
+  constructor(reason: string, init?: RefusalInit) { super('malformed', reason, init); }
 }
+
+export class VersionUnsupported extends Refusal {
+  override name = 'VersionUnsupported';
+  constructor(reason: string, init?: RefusalInit) { super('version_unsupported', reason, init); }
+}
+
+export class UnknownPerformative extends Refusal {
+  override name = 'UnknownPerformative';
+  constructor(reason: string, init?: RefusalInit) { super('unknown_performative', reason, init); }
+}
+
+export class StaleTimestamp extends Refusal {
+  override name = 'StaleTimestamp';
+  constructor(reason: string, init?: RefusalInit) { super('stale_timestamp', reason, init); }
+}
+
+export class SignatureInvalid extends Refusal {
+  override name = 'SignatureInvalid';
+  constructor(reason: string, init?: RefusalInit) { super('signature_invalid', reason, init); }
+}
+
+export class Unauthorized extends Refusal {
+  override name = 'Unauthorized';
+  constructor(reason: string, init?: RefusalInit) { super('unauthorized', reason, init); }
+}
+
+export class AuthorityExceeded extends Refusal {
+  override name = 'AuthorityExceeded';
+  constructor(reason: string, init?: RefusalInit) { super('authority_exceeded', reason, init); }
+}
+
+export class OwnProposal extends Refusal {
+  override name = 'OwnProposal';
+  constructor(reason: string, init?: RefusalInit) { super('own_proposal', reason, init); }
+}
+
+export class UnknownSession extends Refusal {
+  override name = 'UnknownSession';
+  constructor(reason: string, init?: RefusalInit) { super('unknown_session', reason, init); }
+}
+
+export class UnknownAgent extends Refusal {
+  override name = 'UnknownAgent';
+  constructor(reason: string, init?: RefusalInit) { super('unknown_agent', reason, init); }
+}
+
+export class WrongState extends Refusal {
+  override name = 'WrongState';
+  constructor(reason: string, init?: RefusalInit) { super('wrong_state', reason, init); }
+}
+
+/** The decision is none of the snapshot's moves, so it was not sent. */
+export class NotAllowed extends WrongState {
+  override name = 'NotAllowed';
+  constructor(reason: string, details: unknown = {}) { super(reason, { details }); }
+}
+
+export class WrongTurn extends Refusal {
+  override name = 'WrongTurn';
+  constructor(reason: string, init?: RefusalInit) { super('wrong_turn', reason, init); }
+}
+
+export class Duplicate extends Refusal {
+  override name = 'Duplicate';
+  constructor(reason: string, init?: RefusalInit) { super('duplicate', reason, init); }
+}
+
+/** The session went on since the decision was taken: decide again. */
+export class ChainConflict extends Refusal {
+  override name = 'ChainConflict';
+  constructor(reason: string, init?: RefusalInit) { super('chain_conflict', reason, init); }
+}
+
+export class ProposalUnknown extends Refusal {
+  override name = 'ProposalUnknown';
+  constructor(reason: string, init?: RefusalInit) { super('proposal_unknown', reason, init); }
+}
+
+export class ProposalNotOpen extends Refusal {
+  override name = 'ProposalNotOpen';
+  constructor(reason: string, init?: RefusalInit) { super('proposal_not_open', reason, init); }
+}
+
+export class ClarificationPending extends Refusal {
+  override name = 'ClarificationPending';
+  constructor(reason: string, init?: RefusalInit) { super('clarification_pending', reason, init); }
+}
+
+export class EscalationResolved extends Refusal {
+  override name = 'EscalationResolved';
+  constructor(reason: string, init?: RefusalInit) { super('escalation_resolved', reason, init); }
+}
+
+export class TooLarge extends Refusal {
+  override name = 'TooLarge';
+  constructor(reason: string, init?: RefusalInit) { super('too_large', reason, init); }
+}
+
+export class SchemaInvalid extends Refusal {
+  override name = 'SchemaInvalid';
+  constructor(reason: string, init?: RefusalInit) { super('schema_invalid', reason, init); }
+}
+
+export class SchemaUnsupported extends Refusal {
+  override name = 'SchemaUnsupported';
+  constructor(reason: string, init?: RefusalInit) { super('schema_unsupported', reason, init); }
+}
+
+export class ModeViolation extends Refusal {
+  override name = 'ModeViolation';
+  constructor(reason: string, init?: RefusalInit) { super('mode_violation', reason, init); }
+}
+
+export class SessionEscalated extends Refusal {
+  override name = 'SessionEscalated';
+  constructor(reason: string, init?: RefusalInit) { super('session_escalated', reason, init); }
+}
+
+export class InsufficientTrust extends Refusal {
+  override name = 'InsufficientTrust';
+  constructor(reason: string, init?: RefusalInit) { super('insufficient_trust_score', reason, init); }
+}
+
+export class RateLimited extends Refusal {
+  override name = 'RateLimited';
+  constructor(reason: string, init?: RefusalInit) { super('rate_limited', reason, init); }
+}
+
+export class Unavailable extends Refusal {
+  override name = 'Unavailable';
+  constructor(reason: string, init?: RefusalInit) { super('unavailable', reason, init); }
+}
+
+const classes = {
+  malformed: Malformed,
+  version_unsupported: VersionUnsupported,
+  unknown_performative: UnknownPerformative,
+  stale_timestamp: StaleTimestamp,
+  signature_invalid: SignatureInvalid,
+  unauthorized: Unauthorized,
+  authority_exceeded: AuthorityExceeded,
+  own_proposal: OwnProposal,
+  unknown_session: UnknownSession,
+  unknown_agent: UnknownAgent,
+  wrong_state: WrongState,
+  wrong_turn: WrongTurn,
+  duplicate: Duplicate,
+  chain_conflict: ChainConflict,
+  proposal_unknown: ProposalUnknown,
+  proposal_not_open: ProposalNotOpen,
+  clarification_pending: ClarificationPending,
+  escalation_resolved: EscalationResolved,
+  too_large: TooLarge,
+  schema_invalid: SchemaInvalid,
+  schema_unsupported: SchemaUnsupported,
+  mode_violation: ModeViolation,
+  session_escalated: SessionEscalated,
+  insufficient_trust_score: InsufficientTrust,
+  rate_limited: RateLimited,
+  unavailable: Unavailable,
+} as const;
+
+/** A code of the protocol (PROTOCOL.md section 9). */
+export type Code = keyof typeof classes;
+
+export const codes = Object.keys(classes) as Code[];
 
 /** Whether an error is a refusal with one of the codes. */
 export function isRefused(error: unknown, ...which: Code[]): error is Refusal {
-  return error instanceof Refusal && (which.length === 0 || which.includes(error.code as Code));
+  return error instanceof Refusal && (which.length === 0 || which.some((code) => code === error.code));
 }
 
 /** The refusal that a broker's error is, as NATS or HTTP has it. */
 export function refusalOf(error: Record<string, unknown>, retryAfter?: number): Refusal {
   const code = String(error['code'] ?? '');
-  return new Refusal(code, String(error['message'] ?? error['detail'] ?? code), {
+  const reason = String(error['message'] ?? error['detail'] ?? code);
+  const init: RefusalInit = {
     details: error['details'],
     retryable: error['retryable'] === true,
     ...(retryAfter === undefined ? {} : { retryAfter }),
-  });
+  };
+  return Object.hasOwn(classes, code) ? new classes[code as Code](reason, init) : new Refusal(code, reason, init); // of a newer broker
 }

@@ -1,6 +1,6 @@
 /** The broker over HTTP: hosted with a token, or with one's own key beside it. */
 
-import { isRefused, NoAnswer, Refusal, refusalOf } from './errors.js';
+import { isRefused, NoAnswer, refusalOf, VersionUnsupported } from './errors.js';
 import { canonical } from './json.js';
 import { aheadOf, type Signer } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
@@ -51,7 +51,7 @@ export class HTTP implements Transport {
       if (!isRefused(error, 'malformed')) throw error;
     }
     const said = about.contract ?? contract;
-    if (said !== contract) throw new Refusal('version_unsupported', `this SDK speaks contract ${contract}, and the broker ${about.version} contract ${said}`);
+    if (said !== contract) throw new VersionUnsupported(`this SDK speaks contract ${contract}, and the broker ${about.version} contract ${said}`);
     this.#contract = said;
   }
 

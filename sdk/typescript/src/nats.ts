@@ -2,7 +2,7 @@
 
 import { AuthorizationError, nkeyAuthenticator, PermissionViolationError, type ConnectionOptions, type NatsConnection } from '@nats-io/nats-core';
 
-import { NoAnswer, Refusal, refusalOf } from './errors.js';
+import { NoAnswer, Refusal, refusalOf, Unauthorized } from './errors.js';
 import { canonical } from './json.js';
 import { aheadOf, Signer, tokenOf } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
@@ -81,7 +81,7 @@ class Nats implements Transport {
   #why(error: unknown, what: string): Error {
     const cause = (error as Error).cause ?? error;
     if (cause instanceof AuthorizationError || cause instanceof PermissionViolationError) {
-      return new Refusal('unauthorized', `the login is not one of ${this.identity}`);
+      return new Unauthorized(`the login is not one of ${this.identity}`);
     }
     return new NoAnswer(`${what}: ${(error as Error).name}`);
   }
