@@ -13,6 +13,8 @@ export interface Act {
   readonly performative: string;
   /** The id of what it answers, asks about or takes back. */
   readonly reference?: string;
+  /** What it does with what was agreed, such as `result`; an act that is none of these has no kind. */
+  readonly kind?: string;
   /** Members of the body that the move leaves to the sender. */
   readonly fills: Readonly<Record<string, unknown>>;
   /** Who should act on it, by default everybody. */
@@ -50,8 +52,9 @@ function act(performative: string, about: Named | undefined, fills: Record<strin
 export const propose = (terms: Terms, o: Also & { subject?: string; type?: string; message?: string } = {}): Act =>
   act('PROPOSE', undefined, { terms, subject: o.subject, type: o.type ?? 'service-agreement', message: o.message }, o);
 
-/** Accept an offer, an invitation, a commitment or a delegation. */
-export const accept = (what: Named, o: Also & { message?: string } = {}): Act => act('ACCEPT', what, { message: o.message }, o);
+/** Accept an offer, an invitation, a commitment, a delegation or a delivery; of a delivery also a `quantity` of it. */
+export const accept = (what: Named, o: Also & { message?: string; quantity?: number } = {}): Act =>
+  act('ACCEPT', what, { message: o.message, quantity: o.quantity }, o);
 
 /** Reject what waits for an answer. */
 export const reject = (what: Named, reason = 'not acceptable', o: Also & { code?: string; retryable?: boolean } = {}): Act =>
@@ -68,8 +71,13 @@ export const clarify = (what: Named, questions: Record<string, string>, o: Also 
 export interface Obligation {
   party: string;
   action: string;
+  id?: string;
   deadline?: string;
+  quantity?: number;
+  unit?: string;
+  amount?: { value: string; currency: string };
   verificationMethod?: string;
+  acceptanceWindowMs?: number;
 }
 
 /** Commit to obligations, of an accepted offer or of none. */
@@ -122,6 +130,66 @@ export const escalate = (about?: Named, o: EscalateOptions = {}): Act =>
     referenceId: about && idOf(about),
     suggestedAction: o.suggest,
   }, o);
+
+/** A file by its digest, which `digestOf` gives. */
+export interface Evidence {
+  kind: string;
+  digest: string;
+  uri?: string;
+  mediaType?: string;
+  note?: string;
+}
+
+const carriesOut = (kind: string, about: Named | undefined, data: Record<string, unknown>, also: Also): Act => ({
+  ...act('INFORM', about, { data: Object.fromEntries(Object.entries(data).filter(([, value]) => value !== undefined)) }, also),
+  kind,
+});
+
+/** Say that you delivered what an obligation of yours asks for: all that is due, or a quantity of it. */
+export const deliver = (obligation: Named, o: Also & { quantity?: number; evidence?: Evidence[] } = {}): Act =>
+  carriesOut('result', obligation, { quantity: o.quantity, evidence: o.evidence }, o);
+
+/** Report progress with an obligation of yours, which changes nothing. */
+export const report = (obligation: Named, data: unknown, o: Also = {}): Act => carriesOut('progress', obligation, { data }, o);
+
+/** Do without what another party owes. */
+export const waive = (obligation: Named, reason: string, o: Also = {}): Act => carriesOut('waiver', obligation, { reason }, o);
+
+/** Propose other obligations of a commitment, which every party has to accept. */
+export const amend = (commitment: Named, obligations: Obligation[], o: Also & { message?: string } = {}): Act =>
+  ({ ...act('PROPOSE', commitment, { terms: { obligations }, message: o.message }, o), kind: 'amendment' });
+
+export interface DisputeOptions extends Also {
+  ground: 'non-delivery' | 'late' | 'mismatch' | 'unauthorized-change' | 'escrow' | 'other';
+  claim: string;
+  remedy?: string;
+  /** From 1 to 5. */
+  severity?: 1 | 2 | 3 | 4 | 5;
+  evidence?: Evidence[];
+}
+
+/** Dispute an entry, by its hash. */
+export const dispute = (subject: string, o: DisputeOptions): Act =>
+  carriesOut('dispute', undefined, { subject, ground: o.ground, claim: o.claim, remedy: o.remedy, severity: o.severity ?? 1, evidence: o.evidence }, o);
+
+/** Concede a dispute, which ends it. */
+export const concede = (dispute: Named, reason?: string, o: Also = {}): Act => carriesOut('concede', dispute, { comment: reason }, o);
+
+/** Deny what a dispute claims. */
+export const deny = (dispute: Named, reason: string, o: Also = {}): Act => carriesOut('deny', dispute, { comment: reason }, o);
+
+/** Offer a remedy; the dispute ends once the side that filed it accepts. */
+export const compensate = (dispute: Named, remedy: string, o: Also & { reason?: string; evidence?: Evidence[] } = {}): Act =>
+  carriesOut('offer', dispute, { remedy, comment: o.reason, evidence: o.evidence }, o);
+
+/** Decide a dispute for the side that filed it, as its arbiter. */
+export const uphold = (dispute: Named, reason: string, award?: unknown, o: Also = {}): Act => carriesOut('upheld', dispute, { reason, award }, o);
+
+/** Decide a dispute against the side that filed it, as its arbiter. */
+export const dismiss = (dispute: Named, reason: string, award?: unknown, o: Also = {}): Act => carriesOut('dismissed', dispute, { reason, award }, o);
+
+/** Decide a dispute for both sides in part, as its arbiter. */
+export const split = (dispute: Named, reason: string, award?: unknown, o: Also = {}): Act => carriesOut('split', dispute, { reason, award }, o);
 
 /** End the session. */
 export const close = (o: Also & { outcome?: 'completed' | 'abandoned' | 'failed'; summary?: string; reason?: string } = {}): Act =>

@@ -5,7 +5,7 @@
 
 import { TermsError } from './errors.js';
 import { canonical } from './json.js';
-import type { Entry, Move, OfferView, OpenView, Snapshot } from './wire.js';
+import type { DisputeView, Entry, Move, ObligationView, OfferView, OpenView, Snapshot } from './wire.js';
 
 /** A schema of terms: zod's, or any other of https://standardschema.dev. */
 export interface TermsSchema<T> {
@@ -91,6 +91,19 @@ export interface Approval {
   readonly comment: string | undefined;
 }
 
+/** An obligation and where it stands. Its `id` and that of its delivery are what acts name. */
+export type Owed = Omit<ObligationView, 'delivery'> & {
+  readonly id: string;
+  /** What waits for an answer. */
+  readonly delivery: (NonNullable<ObligationView['delivery']> & { readonly id: string }) | undefined;
+};
+
+/** A dispute, and what was replied to it: an offer is accepted by its `id`. */
+export type Disputed = Omit<DisputeView, 'replies'> & {
+  readonly id: string;
+  readonly replies: readonly (NonNullable<DisputeView['replies']>[number] & { readonly id: string })[];
+};
+
 const by = (e: Entry): string => e.sender.agentId;
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const host = (uri: string): string => uri.replace(/^\w+:\/\//, '').split('/')[0] ?? '';
@@ -100,6 +113,10 @@ export class Deal<T> {
   readonly offers: readonly Offer<T>[];
   readonly agreed: Offer<T> | undefined;
   readonly open: readonly Item[];
+  /** What is carried out of what was agreed, the soonest due first. */
+  readonly obligations: readonly Owed[];
+  /** The newest first. */
+  readonly disputes: readonly Disputed[];
 
   constructor(
     readonly view: Snapshot,
@@ -111,6 +128,10 @@ export class Deal<T> {
     this.offers = view.offers.map((o) => new Offer(o, schema));
     this.agreed = view.agreed && new Offer(view.agreed, schema);
     this.open = view.open.map(itemOf);
+    this.obligations = (view.obligations ?? []).map((o) => ({
+      ...o, id: `${o.commitmentId}/${o.obligation}`, delivery: o.delivery && { ...o.delivery, id: o.delivery.referenceId },
+    }));
+    this.disputes = (view.disputes ?? []).map((d) => ({ ...d, id: d.disputeId, replies: (d.replies ?? []).map((r) => ({ ...r, id: r.referenceId })) }));
   }
 
   get id(): string { return this.view.sessionId; }

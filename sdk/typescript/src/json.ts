@@ -17,6 +17,11 @@ export function canonical(value: unknown): string {
   return JSON.stringify(value);
 }
 
+/** The digest of a file, as evidence names it: `sha256:` and hex digits. */
+export async function digestOf(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return `sha256:${toHex(await sha256(bytes))}`;
+}
+
 /** A UUIDv7 that the same parts always make, in every SDK, so that what is said again is the same act. */
 export async function uuid7Of(...parts: unknown[]): Promise<string> {
   const raw = (await sha256(new TextEncoder().encode(canonical(parts)))).slice(0, 16);

@@ -18,7 +18,7 @@ export function draftOf<T>(decision: Act, deal: Deal<T>): Draft {
 }
 
 function moveOf<T>(decision: Act, deal: Deal<T>): Move {
-  const same = deal.moves.filter((m) => m.performative === decision.performative && m.referenceId === decision.reference);
+  const same = deal.moves.filter((m) => m.performative === decision.performative && m.referenceId === decision.reference && kindOf(m) === decision.kind);
   // Of COMMIT's moves, the one with the outcome.
   const found = same.find((m) => decision.performative !== 'COMMIT' || m.body['outcome'] === decision.fills['outcome']);
   if (found) return found;
@@ -27,6 +27,14 @@ function moveOf<T>(decision: Act, deal: Deal<T>): Move {
     `${decision.performative}${about} is not allowed for you while ${deal.state}; allowed: ${deal.allowed.join(', ') || 'nothing'}`,
     { state: deal.state, allowed: [...deal.allowed] },
   );
+}
+
+/** What a move does with what was agreed. */
+function kindOf({ performative, body }: Move): string | undefined {
+  if (performative === 'PROPOSE') return body['type'] === 'amendment' ? 'amendment' : undefined;
+  const data = (body['data'] ?? {}) as Record<string, unknown>;
+  if (performative !== 'INFORM' || (data['commitmentId'] === undefined && data['disputeId'] === undefined)) return undefined;
+  return (data['position'] ?? data['decision'] ?? body['type']) as string | undefined;
 }
 
 /** The data of an INFORM: the move's has what it answers. */

@@ -1,5 +1,6 @@
 /** What comes over the wire, as GATEWAYS.md G9 has it. */
 
+import type { Evidence } from './acts.js';
 import type { Signer } from './sign.js';
 
 export interface Head {
@@ -47,6 +48,42 @@ export interface OpenView {
   text: string;
 }
 
+export interface ObligationView {
+  commitmentId: string;
+  obligation: string;
+  party: string;
+  to: string[];
+  action: string;
+  status: string;
+  deadline?: string;
+  quantity?: number;
+  unit?: string;
+  amount?: { value: string | number; currency: string };
+  verificationMethod?: string;
+  remains?: number;
+  accepted?: number;
+  breaches?: number;
+  delivery?: { referenceId: string; by: string; quantity?: number; evidence?: Evidence[]; sequenceNumber: number; until: string; paused?: boolean };
+}
+
+export interface DisputeView {
+  disputeId: string;
+  by: string;
+  subject: string;
+  entry: number;
+  commitmentId?: string;
+  obligation?: string;
+  ground: string;
+  claim: string;
+  remedy?: string;
+  severity: number;
+  evidence?: Evidence[];
+  sequenceNumber: number;
+  replies?: { referenceId: string; by: string; position: string; remedy?: string; sequenceNumber: number }[];
+  status: string;
+  decidedBy?: number;
+}
+
 export interface Snapshot {
   sessionId: string;
   purpose?: string;
@@ -57,6 +94,8 @@ export interface Snapshot {
   others: { agentId: string; role: string }[];
   offers: OfferView[];
   agreed?: OfferView;
+  obligations?: ObligationView[];
+  disputes?: DisputeView[];
   open: OpenView[];
   moves: Move[];
   waiting?: { for: string[]; yours: boolean; deadline?: string };
