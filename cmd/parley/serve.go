@@ -196,7 +196,7 @@ func (s *serve) explainStart(err error) error {
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped while starting")
 	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):
-		return advise(err, "Another process uses the address, perhaps another broker. Set --listen (%s) or --http (%s) to another one.", s.Listen, s.HTTP)
+		return advise(err, "Another process uses the address, perhaps another broker. Set --listen (%s), --http (%s) or --monitor to another one.", s.Listen, s.HTTP)
 	case errors.Is(err, server.ErrSharedKey):
 		return advise(err, "'parley nats-config --data %s' prints the configuration for its login key. Until the server has it, --shared-keys goes on as before.", s.Data)
 	case errors.Is(err, server.ErrKeyLost):
