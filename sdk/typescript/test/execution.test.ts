@@ -29,7 +29,7 @@ test('a commitment is carried out and disputed', { timeout: 60_000 }, async () =
   await using buys = agent<Loose>({ url, token: BUYER }).onTurn((d) => {
     id = d.id;
     if (d.state === 'EXECUTING') begun();
-    if (d.agreed && d.state !== 'EXECUTING' && d.allows('COMMIT', d.agreed)) {
+    if (d.agreed && d.state !== 'EXECUTING' && d.allows('COMMIT', d.agreed) && !d.open.some((i) => i.kind === 'commitment')) {
       return commit(d.agreed, { obligations: [{ party: SELLER, action: 'deliver cups', quantity: 10, unit: 'box', deadline }] });
     }
     return undefined;

@@ -21,11 +21,30 @@ from .acts import (
 from .agent import Agent
 from .deal import Approval, Deal, Delegation, Item, Offer, fenced
 from .errors import ChainConflict, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, TermsError
+from .execution import (
+    Amend,
+    Compensate,
+    Concede,
+    Deliver,
+    Delivery,
+    Deny,
+    Dismiss,
+    Dispute,
+    Disputed,
+    Evidence,
+    Obligation,
+    Report,
+    Split,
+    Uphold,
+    Waive,
+    digest_of,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Accept", "Act", "Agent", "Approval", "ChainConflict", "Clarify", "Close", "Commit", "Counter", "Deal", "Decision", "Delegate",
-    "Delegation", "Escalate", "Inform", "Item", "LoopError", "NoAnswer", "NotAllowed", "Observe", "Offer", "ParleyError", "Propose",
-    "Query", "Refusal", "Reject", "TermsError", "Wait", "Withdraw", "fenced",
+    "Accept", "Act", "Agent", "Amend", "Approval", "ChainConflict", "Clarify", "Close", "Commit", "Compensate", "Concede", "Counter",
+    "Deal", "Decision", "Delegate", "Delegation", "Deliver", "Delivery", "Deny", "Dismiss", "Dispute", "Disputed", "Escalate",
+    "Evidence", "Inform", "Item", "LoopError", "NoAnswer", "NotAllowed", "Obligation", "Observe", "Offer", "ParleyError", "Propose",
+    "Query", "Refusal", "Reject", "Report", "Split", "TermsError", "Uphold", "Wait", "Waive", "Withdraw", "digest_of", "fenced",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ._json import JSON, plain
-from .acts import Act, Inform
+from .acts import Act
 from .deal import Deal
 from .errors import NotAllowed
 
@@ -24,7 +24,7 @@ def act_of(decision: Act, deal: Deal[Any]) -> JSON:
     move = _move(decision, deal)
     body = copy.deepcopy(move["body"])
     fills = {name: _plain(value) for name, value in decision.fills().items()}
-    if isinstance(decision, Inform):
+    if decision.performative == "INFORM":
         body["data"] = _data(body.get("data"), fills["data"])
     else:
         body.update(fills)
@@ -38,7 +38,11 @@ def act_of(decision: Act, deal: Deal[Any]) -> JSON:
 
 
 def _move(decision: Act, deal: Deal[Any]) -> JSON:
-    same = [m for m in deal.moves if m["performative"] == decision.performative and m.get("referenceId") == decision.reference]
+    same = [
+        m
+        for m in deal.moves
+        if m["performative"] == decision.performative and m.get("referenceId") == decision.reference and _kind(m) == decision.kind
+    ]
     outcome = decision.fills().get("outcome")
     for m in same:  # of COMMIT's moves, the one with the outcome, and with terms or without
         if m["body"].get("outcome") == outcome or decision.performative != "COMMIT":
@@ -48,6 +52,17 @@ def _move(decision: Act, deal: Deal[Any]) -> JSON:
         f"{decision.performative}{about} is not allowed for you while {deal.state}; allowed: {', '.join(deal.allowed) or 'nothing'}",
         details={"state": deal.state, "allowed": list(deal.allowed)},
     )
+
+
+def _kind(move: JSON) -> str | None:
+    """What a move does with what was agreed."""
+    body = move["body"]
+    if move["performative"] == "PROPOSE":
+        return "amendment" if body.get("type") == "amendment" else None
+    data = body.get("data")
+    if move["performative"] != "INFORM" or not isinstance(data, dict) or not data.keys() & {"commitmentId", "disputeId"}:
+        return None
+    return str(data.get("position") or data.get("decision") or body["type"])
 
 
 def _data(ready: Any, said: Any) -> Any:

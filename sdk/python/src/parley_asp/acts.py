@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from .deal import Delegation, Item, Offer
+    from .execution import Delivery, Reply
 
     AnyOffer = Offer[Any]
 
@@ -34,6 +35,7 @@ class Act:
     """
 
     performative: ClassVar[str]
+    kind: ClassVar[str | None] = None  # what it does with what was agreed, such as "result"
     recipient: str | None = None
     also: Mapping[str, Any] = field(default_factory=dict)
 
@@ -49,7 +51,7 @@ class Act:
 
 @dataclass(frozen=True)
 class _Answer(Act):
-    to: AnyOffer | Item | Delegation | str
+    to: AnyOffer | Item | Delegation | Delivery | Reply | str
 
     @property
     def reference(self) -> str | None:
@@ -76,13 +78,14 @@ class Propose(Act):
 
 @dataclass(frozen=True)
 class Accept(_Answer):
-    """Accept an offer, an invitation, a commitment or a delegation."""
+    """Accept an offer, an invitation, a commitment, a delegation or a delivery; of a delivery also a ``quantity`` of it."""
 
     performative: ClassVar[str] = "ACCEPT"
     message: str | None = None
+    quantity: float | None = None
 
     def fills(self) -> dict[str, Any]:
-        return _said(message=self.message)
+        return _said(message=self.message, quantity=self.quantity)
 
 
 @dataclass(frozen=True)

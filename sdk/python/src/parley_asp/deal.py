@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from ._json import JSON, dumps
 from .errors import TermsError
+from .execution import Disputed, Obligation
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -209,6 +210,16 @@ class Deal(Generic[T]):
     def open(self) -> Sequence[Item]:
         """What waits for an answer, of anybody."""
         return tuple(Item(i["kind"], i["id"], i["by"], tuple(i["for"]), _time(i.get("due")), i["text"]) for i in self.view["open"])
+
+    @cached_property
+    def obligations(self) -> Sequence[Obligation]:
+        """What is carried out of what was agreed, the soonest due first."""
+        return tuple(Obligation.of(o) for o in self.view.get("obligations", ()))
+
+    @cached_property
+    def disputes(self) -> Sequence[Disputed]:
+        """The newest first."""
+        return tuple(Disputed.of(d) for d in self.view.get("disputes", ()))
 
     @property
     def invitation(self) -> Item | None:
