@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
@@ -163,4 +164,22 @@ func (t *Command) executed() {
 	if _, ok := inform.Progress(); !ok {
 		t.disputed()
 	}
+}
+
+// EntriesOf are the entries that made an obligation what it is: those of its commitment, and those
+// about it, in order.
+func (s *State) EntriesOf(o *Obligation) []uint64 {
+	var all []uint64
+	if c, ok := s.Commitment(o.Commitment); ok {
+		all = append(all, c.entries...)
+	}
+	for at, key := range s.aboutObligation.All() {
+		if key == o.key() {
+			if n, err := strconv.ParseUint(at, 10, 64); err == nil {
+				all = append(all, n)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(n uint64) bool { return n == 0 })
 }

@@ -386,21 +386,3 @@ func nearest(r *big.Rat) float64 {
 	f, _ := r.Float64()
 	return f
 }
-
-// EntriesOf are the entries that made an obligation what it is: those of its commitment, and those
-// about it, in order.
-func (s *State) EntriesOf(o *Obligation) []uint64 {
-	var all []uint64
-	if c, ok := s.Commitment(o.Commitment); ok {
-		all = append(all, c.entries...)
-	}
-	for at, key := range s.aboutObligation.All() {
-		if key == o.key() {
-			if n, err := strconv.ParseUint(at, 10, 64); err == nil {
-				all = append(all, n)
-			}
-		}
-	}
-	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(n uint64) bool { return n == 0 })
-}

@@ -285,6 +285,9 @@ func TestRedact(t *testing.T) {
 	if len(r.Faults) > 0 || r.Withheld == 0 || r.Logged != 2 {
 		t.Errorf("%d entries are withheld, %d leaves logged, faults: %v", r.Withheld, r.Logged, r.Faults)
 	}
+	if bytes.Contains(data, whole.Agreements[0].Evidence.Offer) {
+		t.Error("it has the offer, of which the salts of all terms derive")
+	}
 	if bytes.Contains(data, []byte(whole.Obligations[0].Action)) {
 		t.Errorf("it tells %q", whole.Obligations[0].Action)
 	}

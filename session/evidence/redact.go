@@ -30,7 +30,8 @@ func (b *Bundle) redacted() bool {
 func isWithheld(line jsontext.Value) bool { return bytes.HasPrefix(line, []byte(`{"withheld":`)) }
 
 // Redact takes terms out, named as in "price" or "terms.price": out of the agreements, and with them
-// each entry whose body has a member of this name. Of such an entry the hash and the receipt are left.
+// each entry whose body has a member of this name, and the offer, of which the salts of all terms derive:
+// with them one could try out what is missing. Of such an entry the hash and the receipt are left.
 // What is said of obligations and disputes can then not be computed again, and is left out if it
 // would tell them.
 func (b Bundle) Redact(names ...string) (Bundle, error) {
@@ -40,6 +41,7 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 		name, _, _ = strings.Cut(name, ".")
 		gone[name] = false
 	}
+	var offers []jsontext.Value // of redacted agreements
 	b.Agreements = slices.Clone(b.Agreements)
 	for i, d := range b.Agreements {
 		keep := slices.DeleteFunc(slices.Collect(maps.Keys(d.Terms)), func(name string) bool {
@@ -50,6 +52,9 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 			return is
 		})
 		if len(keep) < len(d.Terms) {
+			if d.Evidence != nil {
+				offers = append(offers, d.Evidence.Offer)
+			}
 			b.Agreements[i] = d.Redact(keep...)
 			if len(d.Signatures) == 0 {
 				b.Agreements[i].Evidence = nil // its keys prove nothing without entries
@@ -63,7 +68,7 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 		if err != nil {
 			return b, err
 		}
-		has := false
+		has := slices.ContainsFunc(offers, func(offer jsontext.Value) bool { return bytes.Equal(offer, line) })
 		for name := range gone {
 			if tells(e.Message.RawBody, name) {
 				gone[name], has = true, true

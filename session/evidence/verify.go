@@ -33,7 +33,7 @@ type Report struct {
 	Withheld int // entries of which only the hash and the receipt are there
 }
 
-// Fault notes one.
+// fault notes one.
 func (r *Report) fault(member, why string, args ...any) {
 	r.Faults = append(r.Faults, Fault{Member: member, Why: fmt.Sprintf(why, args...)})
 }
