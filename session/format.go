@@ -55,6 +55,7 @@ package session
 //   - The obligations of a COMMIT are of its parties, and have an id each.
 //   - Nobody asks about an invitation that was accepted.
 //   - An INFORM event is the broker's.
+//   - A standby's INFORM answers a question or a query.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

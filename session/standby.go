@@ -172,7 +172,9 @@ var standbyActs = map[performatives.Performative]bool{
 func (t *Command) answersTurn(turn Turn) bool {
 	if t.Act == performatives.Inform {
 		inform, _ := t.Message.Body.(*performatives.InformBody)
-		return slices.ContainsFunc(t.answerings, func(a answering) bool { return a.question.Offer == turn.Reference }) || inform.Query() == turn.Reference
+		_, queried := t.queries.Get(turn.Reference)
+		return slices.ContainsFunc(t.answerings, func(a answering) bool { return a.question.Offer == turn.Reference }) ||
+			inform.Query() == turn.Reference && (queried || t.Before(7))
 	}
 	return t.Offer != nil && t.Offer.ID == turn.Reference
 }
