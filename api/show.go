@@ -183,7 +183,7 @@ func ViewEscalation(item *escalation.Item) *EscalationView {
 	v := &EscalationView{
 		ID: item.ID, By: item.By, OnBehalfOf: item.Principal, Organisation: item.Org,
 		Reason: item.Body.Reason, Urgency: item.Body.Urgency, Context: item.Body.Context,
-		SuggestedAction: item.Body.SuggestedAction, Sealed: item.Sealed, Reference: item.Body.ReferenceID,
+		SuggestedAction: item.Body.SuggestedAction, Sealed: item.Sealed, Reference: item.Body.ReferenceID, Dispute: item.Dispute,
 		At: Timestamp(item.At), Deadline: Timestamp(item.Due), Status: "open", Amount: item.Amount, TermsHash: item.Terms,
 	}
 	for _, vote := range item.Votes {

@@ -119,12 +119,13 @@ type EscalationView struct {
 	SuggestedAction string                     `json:"suggestedAction,omitzero"`
 	Sealed          performatives.Digests      `json:"sealed,omitzero"` // of what the other sides cannot read
 	Reference       string                     `json:"referenceId,omitzero"`
+	Dispute         string                     `json:"disputeId,omitzero"` // that humans answer by INFORM reply; the reason is "dispute"
 	At              string                     `json:"at"`
 	Deadline        string                     `json:"deadline"`
 	Amount          *escalation.Amount         `json:"amount,omitzero"`    // at stake, where one can be seen
 	TermsHash       performatives.Hash         `json:"termsHash,omitzero"` // of the terms at stake
 	Votes           []VoteView                 `json:"votes,omitzero"`     // rulings so far, the one that ended it included
-	Status          string                     `json:"status"`             // open, approved, denied, modified, guidance, closed or expired
+	Status          string                     `json:"status"`             // open, approved, denied, modified, guidance, closed or expired; of a dispute, how it was answered
 	DecidedBy       performatives.Agent        `json:"decidedBy,omitzero"`
 	DecidedAt       string                     `json:"decidedAt,omitzero"`
 	Truncated       bool                       `json:"truncated,omitzero"` // something in it is cut

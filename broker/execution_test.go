@@ -2,12 +2,16 @@ package broker_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testkit"
 )
@@ -83,4 +87,69 @@ func TestEventsAfterAnOutage(t *testing.T) {
 		t.Errorf("it entered %q", order)
 	}
 	s.Check(alpha, beta)
+}
+
+// A dispute that neither an arbiter nor the transcript decides stands in the escalation inbox of each
+// organisation, also after a crash, until a human has answered it (COMMITMENTS.md C2).
+func TestDisputesGoToPeople(t *testing.T) {
+	t.Parallel()
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
+	w := fault.NewWitness(t, b.URL)
+	bob := performatives.Agent("human://" + string(beta.Organisation()) + "/bob")
+	for _, human := range []performatives.Agent{alice, bob} {
+		if _, err := b.Broker.Parts.Registry.Add(t.Context(), api.Card{Agent: human}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := promises(w, func(now time.Time) []string { return []string{owesBy("0", now.Add(time.Hour))} })
+	s.Say(alpha, "INFORM", `{"type":"result","data":{"commitmentId":"k1","obligation":"0"}}`)
+	subject := s.Say(beta, "OBSERVE", `{"subject":"the boxes"}`).Hash
+	s.Say(beta, "INFORM", fmt.Sprintf(`{"type":"dispute","data":{"disputeId":"x1","subject":%q,"ground":"mismatch","claim":"broken","severity":4}}`, subject))
+
+	inbox := func() (all []string) {
+		t.Helper()
+		var found api.Escalations
+		w.Call(api.EscalationList.Name, `{"status":"all"}`, &found)
+		for _, e := range found.Escalations {
+			all = append(all, fmt.Sprint(e.Organisation, " ", e.Reason, " ", e.Dispute, " ", e.Urgency, " ", e.Status))
+		}
+		slices.Sort(all)
+		return all
+	}
+	want := []string{string(alpha.Organisation()) + " dispute x1 high open", string(beta.Organisation()) + " dispute x1 high open"}
+	slices.Sort(want)
+	if got := inbox(); !slices.Equal(got, want) {
+		t.Fatalf("the inbox has %q", got)
+	}
+	b.Crash()
+	b.Up()
+	if got := inbox(); !slices.Equal(got, want) {
+		t.Fatalf("after a crash, the inbox has %q", got)
+	}
+	if code := s.Code(alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+string(itemOf(t, w, alpha))+`","decision":"approved"}}`); code != string(session.SchemaInvalid) {
+		t.Errorf("a ruling on a dispute: %q", code)
+	}
+	offer := s.Say(alice, "INFORM", `{"type":"reply","data":{"disputeId":"x1","position":"offer","remedy":"new boxes"}}`)
+	s.Say(bob, "ACCEPT", fmt.Sprintf(`{"referenceId":%q}`, offer.Message))
+	for i, human := range []string{" dispute x1 high offer", " dispute x1 high agreed"} {
+		want[i] = string([]performatives.Agent{alpha, beta}[i].Organisation()) + human
+	}
+	slices.Sort(want)
+	if got := inbox(); !slices.Equal(got, want) {
+		t.Errorf("in the end, the inbox has %q", got)
+	}
+	s.Check(alpha, beta)
+}
+
+// itemOf is the item of an organisation in the escalation inbox.
+func itemOf(t *testing.T, w *fault.Witness, a performatives.Agent) (id escalation.ID) {
+	t.Helper()
+	var found api.Escalations
+	w.Call(api.EscalationList.Name, "{}", &found)
+	for _, e := range found.Escalations {
+		if e.Organisation == a.Organisation() {
+			id = e.ID
+		}
+	}
+	return id
 }

@@ -232,12 +232,18 @@ func (b *Broker) inboxEnd(ctx context.Context, l *cachedSession, a performatives
 
 // announce publishes events for monitors; nothing depends on them.
 func (b *Broker) announce(l *cachedSession, m *performatives.Message, before session.Phase, stamp performatives.Stamp) {
-	if l.state.Phase == before && !m.Sender.IsBroker() {
-		return
-	}
 	event := map[string]any{
 		"sessionId": l.id, "state": l.state.Phase, "sequenceNumber": stamp.Sequence,
 		"performative": m.Performative, "sender": m.Sender, "at": stamp.Receipt.AcceptedAt,
+	}
+	for _, item := range l.state.RecentItems() {
+		if item.Dispute != "" && item.Sequence == stamp.Sequence {
+			event["escalationId"], event["disputeId"] = item.ID, item.Dispute
+			b.tell(l.id, "escalated", event)
+		}
+	}
+	if l.state.Phase == before && !m.Sender.IsBroker() {
+		return
 	}
 	if l.state.Phase != before {
 		event["from"] = before

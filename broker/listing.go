@@ -49,7 +49,7 @@ func (b *Broker) note(l *cachedSession, before rowMark) {
 	} else {
 		b.parts.List.Moved(l.id, sessionlist.Row{State: l.state.Phase, Participants: l.state.Participants()})
 	}
-	if before.state == session.Escalated || l.state.Phase == session.Escalated {
+	if before.state == session.Escalated || l.state.Phase == session.Escalated || l.state.AsksPeople() {
 		b.parts.Approvals.Note(&l.state, b.clock(l))
 	}
 }

@@ -60,6 +60,7 @@ type Item struct {
 	Sequence  uint64
 	Route     *performatives.Route // nil: any one human of the organisation who may decide
 	Offer     string               // at stake; "" if there is none
+	Dispute   string               // that the humans answer; "" for an escalation, which they rule on
 	Terms     performatives.Hash   // of the proposal at stake; "" if there is none
 	Amount    *Amount              // at stake; nil if none was found
 	// Unreadable says that something stands where an amount should.

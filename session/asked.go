@@ -58,6 +58,12 @@ func (s *State) Escalations(each func(*escalation.Item)) {
 // organisations that confirm an agreement. Do not change them.
 func (s *State) NewestEscalations() []*escalation.Item { return s.asked }
 
+// RecentItems are the newest escalations, and the items of disputes, which pause nothing: those that
+// are open, and those that the last entry ended. Do not change them.
+func (s *State) RecentItems() []*escalation.Item {
+	return append(slices.Clip(s.asked), s.disputesAsked()...)
+}
+
 // A Pause is a time in which humans decided, and no deadline passed.
 type Pause struct {
 	From, Until time.Time // Until is zero while it goes on
@@ -67,7 +73,9 @@ type Pause struct {
 func (s *State) Pauses() (all []Pause) {
 	items := make([]*escalation.Item, 0, s.items.Len())
 	for _, item := range s.items.All() {
-		items = append(items, item)
+		if item.Dispute == "" {
+			items = append(items, item)
+		}
 	}
 	slices.SortFunc(items, func(a, b *escalation.Item) int { return cmp.Compare(a.Sequence, b.Sequence) })
 	for _, item := range items {
@@ -90,7 +98,7 @@ func (s *State) Pauses() (all []Pause) {
 func (s *State) EscalationsOf(side performatives.Agent) int {
 	n := 0
 	for _, item := range s.items.All() {
-		if item.Principal == side {
+		if item.Principal == side && item.Dispute == "" {
 			n++
 		}
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/parley-asp/parley/delegation"
@@ -34,7 +35,7 @@ func (t *Command) authorised() error {
 			return Refuse(AuthorityExceeded, "you are here to decide disputes; besides a resolution you may send INFORM, QUERY and OBSERVE")
 		}
 	case Approver:
-		if t.Phase != Escalated && !approverActs[t.Act] {
+		if t.Phase != Escalated && !approverActs[t.Act] && t.Side == t.From.Agent {
 			return Refuse(AuthorityExceeded, "you are here to decide escalations; besides a resolution you may send INFORM, QUERY and OBSERVE")
 		}
 	}
@@ -59,6 +60,9 @@ func (t *Command) mayRule(ruling performatives.RulingData) error {
 	item, known := t.items.Get(escalation.ID(ruling.EscalationID))
 	if !t.From.Agent.IsHuman() {
 		return Refuse(Unauthorized, "only a human resolves an escalation, never an agent")
+	}
+	if known && item.Dispute != "" {
+		return RefuseSchema(Fault{Path: "/data/escalationId", Rule: "dispute", Message: fmt.Sprintf("it asks about the dispute %q: answer that by INFORM reply, with the position concede, deny or offer", item.Dispute)})
 	}
 	if known && !escalation.MayDecide(t.From.Member, item.Org) || !known && t.From.Authority != performatives.AuthorityDecide {
 		return Refuse(Unauthorized, "only a human of the escalating organisation who may decide resolves it")

@@ -152,7 +152,7 @@ func (t *Command) enter(p Party) {
 // actsFor names the principal on every act that a delegate or a standby does for it;
 // answering the delegation itself it does for itself.
 func (t *Command) actsFor() {
-	if t.From.Role == Standby {
+	if t.From.Role == Standby || t.From.Role == Approver && t.Side != t.From.Agent {
 		t.Last.OnBehalfOf = t.Side
 	}
 	if t.Grant == nil || t.about != nil && (t.about.ID == t.Grant.ID || t.about.To == t.From.Agent && !t.Before(2)) {

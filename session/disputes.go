@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -31,7 +32,8 @@ type Dispute struct {
 	Status     string // open, upheld, dismissed, split, conceded, agreed or unresolved
 	Decided    uint64 // the entry that ended it; 0 for none
 
-	due time.Time // when the broker enters an event, on the session's clock
+	due    time.Time       // when the broker enters an event, on the session's clock
+	people []escalation.ID // the items of the organisations whose humans are asked
 }
 
 // A DisputeReply is what another side said to a dispute.
@@ -170,7 +172,7 @@ func (t *Command) replies(r performatives.ReplyData) error {
 	if err != nil {
 		return err
 	}
-	if d.Side == t.Side {
+	if d.Side == t.Side && (t.Side == t.From.Agent || r.Position != performatives.Concede) {
 		return Refuse(OwnProposal, "it is your own dispute; the other side replies")
 	}
 	if !t.disputeOf(d, t.Side) {
@@ -210,10 +212,15 @@ func (t *Command) disputed() {
 			t.remedies = t.remedies.With(string(t.Message.ID), d.DisputeID)
 		}
 		if r.Position == performatives.Concede {
-			t.endDispute(d, performatives.Conceded)
+			how := performatives.Conceded
+			if d.Side == t.Side { // its people give the claim up
+				how = performatives.Dismissed
+			}
+			t.endDispute(d, how)
 			return
 		}
 		t.setDispute(d)
+		t.replied(&d, r.Position)
 		return
 	}
 	if r, ok := inform.Decides(); ok {
@@ -225,8 +232,12 @@ func (t *Command) disputed() {
 func (t *Command) file() {
 	d := *t.ofDispute
 	d.due = t.Now.Add(LongestDispute)
-	if t.arbiter.Agent == "" && t.shown(&d) {
+	switch {
+	case t.arbiter.Agent != "":
+	case t.shown(&d):
 		d.due = t.Now
+	default:
+		t.asksPeople(&d)
 	}
 	t.filed = append(slices.Clip(t.filed), d.DisputeID)
 	t.disputing++
@@ -262,6 +273,7 @@ func (t *Command) setDispute(d Dispute) {
 func (t *Command) endDispute(d Dispute, how string) {
 	d.Status, d.Decided, d.due = how, t.Next, time.Time{}
 	t.setDispute(d)
+	t.endsAsking(&d, how)
 	t.disputing--
 	t.contests(&d, -1)
 	if o, ok := t.Obligation(d.Commitment, d.Obligation); ok && o.Delivery != nil && o.Party != d.Side && (how == performatives.Upheld || how == performatives.Conceded) {

@@ -3,6 +3,7 @@ package session_test
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/delegation"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -127,6 +129,14 @@ func (c *conversation) show(what []string) ([]string, error) {
 			}
 			say("%s", line)
 		}
+	case "asked": // of disputes
+		c.state.Escalations(func(item *escalation.Item) {
+			if item.Dispute != "" {
+				e := api.ViewEscalation(item)
+				say("%s of %s: %s until %s, %s", item.Dispute, item.Principal, e.Status, e.Deadline, item.Body.Urgency)
+			}
+		})
+		slices.Sort(lines)
 	case "refusal": // the sentence of the last one
 		say("%s", c.refusal)
 	case "audience":

@@ -163,8 +163,13 @@ func (t *Command) part() error {
 			t.Side = t.Grant.Principal
 		}
 	}
-	if from.Role == Standby {
+	switch from.Role {
+	case Standby:
 		t.Side = from.StandsFor
+	case Approver:
+		if side := t.answersFor(t.asKnown(from).Member); side != "" {
+			t.Side = side
+		}
 	}
 	t.resolve()
 	if t.joins() {

@@ -205,6 +205,8 @@ func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
 		you.Why = "it is over: " + item.Status
 	case !escalation.MayDecide(member, item.Organisation):
 		you.Why = "you may look, but not decide"
+	case item.Dispute != "":
+		you.Why = "you answer the dispute: concede, deny, or offer something"
 	case slices.Contains(item.Counterparties, c.Agent):
 		you.Why = "you take part for the other side in this session"
 	case !asked:

@@ -29,7 +29,7 @@ type Written string
 // Note makes memory agree with a session before its act is answered, so that whoever has the answer
 // finds what the act did.
 func (a *Approvals) Note(s *session.State, at time.Time) {
-	for _, newest := range s.NewestEscalations() {
+	for _, newest := range s.RecentItems() {
 		item := a.item(s, newest, at)
 		a.queue.put(&item)
 	}
@@ -40,7 +40,7 @@ func (a *Approvals) Note(s *session.State, at time.Time) {
 func (a *Approvals) Reconcile(ctx context.Context, s Session, written Written) (Written, error) {
 	var version Written
 	var outdated error
-	for _, newest := range s.State.NewestEscalations() {
+	for _, newest := range s.State.RecentItems() {
 		outdated = errors.Join(outdated, a.bringUpToDate(ctx, s.State, newest, s.At))
 		version += Written(fmt.Sprint(newest.ID, " ", newest.End.How, " ", len(newest.Votes), " ", a.cases.cached(newest.ID).Actions, " "))
 	}
