@@ -36,7 +36,7 @@ export async function refreshQueue(changed = []) {
     if (shown > 60 && !query.has('limit')) query.set('limit', Math.min(1000, shown));
     const before = new Set(rows().map((row) => row.dataset.id));
     const answer = await requests.part('part/queue?' + query);
-    if (!answer.ok) return;
+    if (!answer.ok) throw new Error('The list cannot be loaded now. Try again.');
     await released();
     const at = queue.contains(document.activeElement) ? document.activeElement : null; // after the fetch: focus may have moved
     const focused = at?.closest('.row')?.dataset.id;
@@ -66,7 +66,7 @@ export async function refreshQueue(changed = []) {
     mark();
     title();
   })();
-  try { await refreshing; } catch (error) { if (error.status === 401) toDoor(); } finally { refreshing = undefined; }
+  try { await refreshing; } catch (error) { if (error.status === 401) toDoor(); else say(told(error)); } finally { refreshing = undefined; }
   if (once) { once = false; await refreshQueue(changed); }
 }
 
@@ -141,7 +141,6 @@ export function shut({ push = true } = {}) {
 
 // asks changes the query of the queue.
 export function asks(query) {
-  if (asked === query) return;
   asked = query;
   $('.rows', queue)?.removeAttribute('data-shown'); // the query sets the limit
   const at = item() ? 'items/' + item().dataset.id : './';
@@ -194,7 +193,7 @@ export function decided() {
   button.dataset.next = next.dataset.id;
   button.textContent = `Next: ${$('.what b', next).textContent}`;
   $('.notice', item())?.append(button);
-  button.focus({ preventScroll: true });
+  if (!queue.contains(document.activeElement)) button.focus({ preventScroll: true }); // the user has gone on
 }
 
 // moved follows the browser's history.

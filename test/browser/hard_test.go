@@ -525,6 +525,7 @@ func TestTenThousand(t *testing.T) {
 	b.clicks("#guidance button[type=submit]")
 	b.holds(`document.querySelector(".tabs .n").textContent === "9999"`)
 	t.Logf("deciding, until the count says so: %s", time.Since(began).Round(time.Millisecond))
-	b.clicks(".queue [data-more]")
+	get[bool](b, `(document.querySelector("[data-more]").focus(), true)`) // which it keeps while the queue is drawn anew
+	b.presses("\r")
 	b.holds(`document.querySelectorAll(".row").length > 60`)
 }

@@ -318,11 +318,21 @@ func (b *browser) sees(selector string) {
 }
 
 // clicks waits for the page's scripts too: a page that is not there yet receives
-// nothing.
+// nothing. What is clicked stays where it is for two frames, and nothing is above it.
 func (b *browser) clicks(selector string) {
 	b.Helper()
 	b.sees(selector)
 	b.holds(`document.readyState === "complete"`)
+	b.holds(fmt.Sprintf(`(async () => {
+  const at = () => document.querySelector(%q)?.getClientRects()[0];
+  document.querySelector(%[1]q)?.scrollIntoView({ block: "nearest", behavior: "instant" });
+  const before = at();
+  await new Promise((ok) => requestAnimationFrame(() => requestAnimationFrame(ok)));
+  const now = at();
+  if (!before || !now || before.x !== now.x || before.y !== now.y) return false;
+  const top = document.elementFromPoint(now.x + now.width / 2, now.y + now.height / 2);
+  return Boolean(top?.closest(%[1]q) || document.querySelector(%[1]q).contains(top));
+})()`, selector))
 	b.do(chromedp.WaitVisible(css(selector)), chromedp.Click(css(selector)))
 }
 
@@ -371,7 +381,7 @@ func (b *browser) holds(expression string) {
 	defer cancel()
 	var err error
 	if late := testkit.Until(ctx, func() (yes bool) {
-		yes, err = chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
+		yes, err = chromedp.Run(ctx, chromedp.Evaluate[bool](expression, chromedp.EvalAwaitPromise))
 		return yes && err == nil
 	}); late != nil {
 		b.fails(fmt.Errorf("%s does not become true: %w", expression, errors.Join(err, late)))
