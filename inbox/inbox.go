@@ -84,6 +84,7 @@ func New(o Options) *Inbox {
 		"GET /home":             whole(i, "home", "home", i.home, func(*home) string { return "Home" }),
 		"GET /sessions":         whole(i, "sessions", "deals", i.deals, func(*deals) string { return "Deals" }),
 		"GET /sessions/{id}":    whole(i, "sessions", "dealpage", i.deal, func(d *deal) string { return d.Title }),
+		"GET /due":              whole(i, "sessions", "due", i.due, func(*dues) string { return "What is due" }),
 		"GET /agreements":       whole(i, "agreements", "agreements", i.agreements, func(*agreements) string { return "Agreements" }),
 		"GET /operator":         whole(i, "operator", "operator", i.operator, func(*installation) string { return "Operation" }),
 		"GET /insights":         whole(i, "insights", "insights", i.insights, func(*insights) string { return "Insights" }),
@@ -105,6 +106,7 @@ func New(o Options) *Inbox {
 
 		"GET /sessions/{id}/transcript": i.transcript,
 		"GET /deals.csv":                i.exportDeals,
+		"GET /due.csv":                  i.exportDue,
 		"GET /sessions/{id}/agreement":  i.agreement,
 
 		"POST /submit":      i.submit,
