@@ -57,7 +57,7 @@ type dueGroup struct {
 
 func (i *Inbox) due(r *http.Request, who *person) (*dues, error) {
 	asked := r.URL.Query().Get("by")
-	rows, cut, err := i.allDue(r, who)
+	rows, cut, err := i.allDue(r.Context(), who.Agent, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -95,17 +95,16 @@ func (d *dueRow) Overdue(now time.Time) bool {
 // Paused reports whether the time in which a delivery is answered stands still.
 func (d *dueRow) Paused() bool { return d.Delivery != nil && d.Delivery.Paused }
 
-// allDue reads what is due in the reader's deals, the first due first, and reports whether there may be more.
-func (i *Inbox) allDue(r *http.Request, who *person) (rows []dueRow, cut bool, err error) {
-	asked := r.URL.Query().Get("by")
+// allDue reads what is due in a caller's deals, the first due first, and reports whether there may be more.
+func (i *Inbox) allDue(ctx context.Context, as performatives.Agent, asked string) (rows []dueRow, cut bool, err error) {
 	if asked != "" && asked != dueOfUs && asked != dueOfThem {
 		return nil, false, session.Refuse(session.SchemaInvalid, "by is %s or %s", dueOfUs, dueOfThem)
 	}
-	deals, cut, err := i.carriedOut(r.Context(), who.Agent)
+	deals, cut, err := i.carriedOut(ctx, as)
 	if err != nil {
 		return nil, false, err
 	}
-	us := who.Agent.Organisation()
+	us := as.Organisation()
 	for n := range deals {
 		for _, row := range dueIn(&deals[n]) {
 			ours := slices.ContainsFunc(row.For, func(a performatives.Agent) bool { return a.Organisation() == us })
@@ -232,7 +231,7 @@ func notReadable(err error) bool {
 
 // exportDue sends what is due as CSV.
 func (i *Inbox) exportDue(w http.ResponseWriter, r *http.Request, who *person) {
-	rows, _, err := i.allDue(r, who)
+	rows, _, err := i.allDue(r.Context(), who.Agent, r.URL.Query().Get("by"))
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return

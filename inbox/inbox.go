@@ -59,6 +59,7 @@ type Inbox struct {
 	people    *people
 	failures  *failures
 	verifying chan struct{} // holds one
+	feeding   chan struct{} // holds the feeds that are read at once
 	ending    chan struct{} // closed to end live connections
 	end       sync.Once
 }
@@ -75,7 +76,7 @@ func New(o Options) *Inbox {
 		o.From = func(r *http.Request) string { return hostOf(r.RemoteAddr) }
 	}
 	i := &Inbox{
-		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), verifying: make(chan struct{}, 1), ending: make(chan struct{}),
+		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), verifying: make(chan struct{}, 1), feeding: make(chan struct{}, feedsAtOnce), ending: make(chan struct{}),
 	}
 	i.pages = i.openPages()
 	for pattern, page := range map[string]func(http.ResponseWriter, *http.Request, *person){
@@ -112,10 +113,13 @@ func New(o Options) *Inbox {
 		"POST /submit":      i.submit,
 		"POST /verify/{id}": i.verify,
 		"POST /unenrol":     i.unenrol,
+		"POST /feed":        i.addFeed,
+		"POST /feed/remove": i.removeFeed,
 		"POST /call/{verb}": i.call,
 	} {
 		i.mux.HandleFunc(pattern, i.signedIn(page))
 	}
+	i.mux.HandleFunc("GET /calendar/{file}", i.feed)
 	i.mux.HandleFunc("GET /login", i.loginPage)
 	i.mux.HandleFunc("POST /challenge", i.challenge)
 	i.mux.HandleFunc("POST /enrol", i.enrol)
