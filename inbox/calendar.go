@@ -164,7 +164,9 @@ func (c *ical) line(name, value string) {
 var escaped = strings.NewReplacer(`\`, `\\`, ";", `\;`, ",", `\,`, "\r\n", `\n`, "\n", `\n`, "\r", `\n`)
 
 // text adds a line whose value is text (RFC 5545 section 3.3.11).
-func (c *ical) text(name, value string) { c.line(name, escaped.Replace(clean(strings.ToValidUTF8(value, "�")))) }
+func (c *ical) text(name, value string) {
+	c.line(name, escaped.Replace(clean(strings.ToValidUTF8(value, "�"))))
+}
 
 // ---- a human's own feeds ----
 

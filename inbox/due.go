@@ -92,6 +92,13 @@ func (d *dueRow) Overdue(now time.Time) bool {
 	return d.Status == session.ObligationBreached || !d.Until.IsZero() && d.Until.Before(now) && !d.Paused()
 }
 
+// Over reports whether nothing is due any more.
+func (d *dueRow) Over() bool { return slices.Contains(overObligations, d.Status) }
+
+var overObligations = []string{
+	session.ObligationFulfilled, session.ObligationDeemed, session.ObligationLate, session.ObligationWaived, session.ObligationReleased,
+}
+
 // Paused reports whether the time in which a delivery is answered stands still.
 func (d *dueRow) Paused() bool { return d.Delivery != nil && d.Delivery.Paused }
 
@@ -144,12 +151,21 @@ func dueIn(deal *api.Snapshot) (rows []dueRow) {
 		if !open {
 			continue
 		}
-		row := dueRow{ObligationView: o, Session: deal.Session, Title: cmp.Or(oneLine(deal.Purpose), "Deal"), For: item.For, Until: stamp(item.Due)}
-		row.Standing, row.Tone = obligationStanding(o.Status)
-		row.Much = muchOf(&o)
+		row := newDueRow(deal, o)
+		row.For, row.Until = item.For, stamp(item.Due)
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// newDueRow is an obligation of a deal, for whoever has to do something next.
+func newDueRow(deal *api.Snapshot, o api.ObligationView) dueRow {
+	row := dueRow{ObligationView: o, Session: deal.Session, Title: cmp.Or(oneLine(deal.Purpose), "Deal"), For: []performatives.Agent{o.Party}, Until: stamp(o.Deadline), Much: muchOf(&o)}
+	if o.Delivery != nil {
+		row.For, row.Until = o.To, stamp(o.Delivery.Until)
+	}
+	row.Standing, row.Tone = obligationStanding(o.Status)
+	return row
 }
 
 // muchOf says how much of an obligation is still due; "" if it has no quantity.
@@ -269,5 +285,7 @@ func (d *dueRow) Worth() string {
 	return render.Money(d.Amount.Value, d.Amount.Currency)
 }
 
-// Link leads to the deal.
-func (d *dueRow) Link() string { return "sessions/" + string(d.Session) }
+// Link leads to the obligation.
+func (d *dueRow) Link() string {
+	return link("sessions/"+string(d.Session)+"/obligation", values("commitment", d.Commitment, "obligation", d.ID))
+}

@@ -52,6 +52,7 @@ var places = []foundRow{
 	{Title: "Deals that wait for people", Note: "escalated", Link: "sessions?state=ESCALATED"},
 	{Title: "Failed deals", Link: "sessions?state=FAILED"},
 	{Title: "What is due", Note: "obligations, deliveries, overdue", Link: "due"},
+	{Title: "Disputes", Note: "claims, replies, decisions of arbiters", Link: "disputes"},
 	{Title: "Export deals as CSV", Note: "download", Link: "deals.csv"},
 	{Title: "Export what is due as CSV", Note: "download", Link: "due.csv"},
 	{Title: "Export decisions as CSV", Note: "download", Link: "decided.csv?status=resolved"},

@@ -105,6 +105,12 @@ func New(o Options) *Inbox {
 		"GET /decided.csv":      i.export,
 		"GET /events":           i.follow,
 
+		"GET /sessions/{id}/obligation":      whole(i, "execution", "obligationpane", i.obligation, func(o *obligation) string { return oneLine(o.Action) }),
+		"GET /disputes":                      whole(i, "sessions", "disputes", i.disputes, func(*disputes) string { return "Disputes" }),
+		"GET /sessions/{id}/dispute":         whole(i, "execution", "disputepane", i.dispute, func(d *dispute) string { return oneLine(d.Claim) }),
+		"GET /part/sessions/{id}/dispute":    part(i, "dispute", i.dispute),
+		"GET /part/sessions/{id}/obligation": part(i, "obligation", i.obligation),
+
 		"GET /sessions/{id}/transcript": i.transcript,
 		"GET /deals.csv":                i.exportDeals,
 		"GET /due.csv":                  i.exportDue,
@@ -208,7 +214,7 @@ func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 		Title: title, Dev: i.Dev, OpenRulings: i.OpenRulings, Key: i.Key, Me: who, Now: i.Now(), At: at,
 		operates: i.Operates,
 	}
-	if at == "queue" || at == "checks" {
+	if at == "queue" || at == "checks" || at == "execution" {
 		if at, err := i.cursor(r.Context(), who); err == nil { // else the browser reloads everything when it connects
 			p.Cursor = at.String()
 		}

@@ -14,8 +14,8 @@ type settings struct {
 	Own     performatives.Key // logs in to NATS; "" if the human has none
 	Devices []api.Device
 	Feeds   []api.Token // of a calendar, without their secrets
-	Decides bool       // the reader may be away
-	Others  []api.Card // colleagues who may decide
+	Decides bool        // the reader may be away
+	Others  []api.Card  // colleagues who may decide
 }
 
 func (i *Inbox) settings(r *http.Request, who *person) (*settings, error) {
