@@ -76,7 +76,7 @@ func TestDisputes(t *testing.T) {
 	has("the list of all", v.sends("GET", "/inbox/disputes?status=all", "").body, `<span class="chip good">Conceded</span>`)
 }
 
-// A human who is a party files, replies and settles on the pages, and a human arbiter decides there.
+// A human who is a party files, replies and accepts offers on the pages, and a human arbiter decides there.
 func TestDisputeForms(t *testing.T) {
 	t.Parallel()
 	const judy, carol = performatives.Agent("human://chamber.example/judy"), performatives.Agent("human://acme.example/carol")
@@ -108,7 +108,7 @@ func TestDisputeForms(t *testing.T) {
 		if got.status != http.StatusOK {
 			t.Fatalf("%s is answered %d", path, got.status)
 		}
-		for _, form := range []string{"accept", "reject", "dispute", "reply", "settle", "rule"} {
+		for _, form := range []string{"accept", "reject", "dispute", "reply", "take-offer", "rule"} {
 			if button, dialog := strings.Contains(got.body, `data-form="`+form+`"`), strings.Contains(got.body, `data-act="`+form+`"`); button != dialog {
 				t.Errorf("%s: the form %s has a button: %v, a dialog: %v", path, form, button, dialog)
 			} else if button {
@@ -129,7 +129,7 @@ func TestDisputeForms(t *testing.T) {
 	offers("/dispute?dispute=d1", "")
 	_, err = gives.Inform(w.Ctx, performatives.Reply, performatives.ReplyData{DisputeID: "d1", Position: performatives.OfferOf, Remedy: "half the price"})
 	testkit.Must(t, err)
-	offers("/dispute?dispute=d1", "settle")
+	offers("/dispute?dispute=d1", "take-offer")
 	enters(judy)
 	if list := v.sends("GET", "/inbox/disputes", "").body; !strings.Contains(list, "cracked") {
 		t.Error("the arbiter does not see the dispute")

@@ -29,14 +29,14 @@ const acts = {
   reply: (form, of) => ['INFORM', { type: 'reply', data: {
     disputeId: of.dispute, position: text(form, 'position'), comment: text(form, 'comment'), remedy: text(form, 'remedy'),
   } }],
-  settle: (_, of) => ['ACCEPT', { referenceId: of.offer }],
+  'take-offer': (_, of) => ['ACCEPT', { referenceId: of.offer }],
   rule: (form, of) => ['INFORM', { type: 'resolution', data: {
     disputeId: of.dispute, decision: text(form, 'decision'), reason: text(form, 'reason'), award: text(form, 'award'),
   } }],
 };
 
 const said = {
-  accept: 'Accepted.', reject: 'Rejected: it is due again.', dispute: 'Disputed.', reply: 'Your reply was sent.', settle: 'Accepted: the dispute is over.', rule: 'Decided.',
+  accept: 'Accepted.', reject: 'Rejected: it is due again.', dispute: 'Disputed.', reply: 'Your reply was sent.', 'take-offer': 'Accepted: the dispute is over.', rule: 'Decided.',
 };
 
 let pending; // {form, written, envelope}: sent, without a definite reply
@@ -150,7 +150,7 @@ document.addEventListener('click', (event) => {
 document.addEventListener('submit', (event) => { if (event.target.dataset.act) sign(event.target); });
 
 const shortcuts = {
-  a: () => openForm($('[data-form=settle]', main) ? 'settle' : 'accept'), o: () => openForm('dispute'),
+  a: () => openForm($('[data-form=take-offer]', main) ? 'take-offer' : 'accept'), o: () => openForm('dispute'),
   r: () => openForm($('[data-form=rule]', main) ? 'rule' : 'reply'), d: () => openForm('reject'), f: () => $('#file')?.focus(),
   u: () => location.assign(new URL(page().dataset.list, requests.root)),
 };

@@ -159,7 +159,7 @@ func TestDispute(t *testing.T) {
 	b.reads("#compared", "cracked.jpg is the same as the evidence")
 	w.said(s.Inform(w.Ctx, performatives.Reply, performatives.ReplyData{DisputeID: w.dispute(buyer), Position: performatives.OfferOf, Remedy: "half the price"}))
 	b.reads(".conversation", "half the price") // by itself
-	b.sees("[data-form=settle]")
+	b.sees("[data-form=take-offer]")
 
 	j := w.enters(judy, "")
 	j.opens("disputes")
