@@ -79,6 +79,11 @@ func TestDue(t *testing.T) {
 		t.Error("what was waived is shown as due")
 	}
 
+	home := v.sends("GET", "/inbox/home", "").body
+	if !strings.Contains(home, "Overdue, or due within seven days") || !strings.Contains(home, "bring the spoons") || strings.Contains(home, "send the saucers") {
+		t.Error("home does not show what is overdue or due soon, and no more")
+	}
+
 	for query, want := range map[string]string{
 		"": "overdue pay brought later thanks", "?by=us": "pay brought thanks", "?by=them": "overdue later",
 	} {

@@ -5,6 +5,7 @@ package browser
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -194,4 +195,38 @@ func (w *world) dispute(s *client.Session) string {
 		w.Fatalf("there are %d disputes", len(view.Disputes))
 	}
 	return view.Disputes[0].ID
+}
+
+// TestFeed makes the feed of a calendar, signed in the browser, and removes it.
+func TestFeed(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	b := w.enters(alice, "")
+	b.opens("settings")
+	b.clicks("#feed")
+	b.holds(`document.querySelector("#feed-url").value.endsWith(".ics")`)
+	b.accessible("settings with a feed")
+	for _, width := range widths {
+		b.do(chromedp.EmulateViewport(width, 900))
+		b.fits()
+	}
+	b.do(chromedp.EmulateViewport(1440, 900))
+	address := get[string](b, `document.querySelector("#feed-url").value`)
+	answers := func() int {
+		t.Helper()
+		r, err := http.NewRequestWithContext(w.Ctx, http.MethodGet, address, nil)
+		testkit.Must(t, err)
+		got, err := http.DefaultClient.Do(r)
+		testkit.Must(t, err)
+		testkit.Must(t, got.Body.Close())
+		return got.StatusCode
+	}
+	if status := answers(); status != http.StatusOK {
+		t.Errorf("the feed is answered %d", status)
+	}
+	b.opens("settings")
+	b.clicks("[data-unfeed]")
+	b.holds(`!document.querySelector("[data-unfeed]")`)
+	if status := answers(); status != http.StatusNotFound {
+		t.Errorf("the feed that was removed is answered %d", status)
+	}
 }
