@@ -302,6 +302,7 @@ type Token struct {
 	Agent    performatives.Agent `json:"agentId"`
 	Name     string              `json:"name,omitzero"`
 	ReadOnly bool                `json:"readOnly,omitzero"`
+	Feed     bool                `json:"feed,omitzero"` // it reads the feed of what is due, and nothing else
 	Sender   string              `json:"macp_sender,omitzero"`
 	Created  string              `json:"createdAt"`
 	Expires  string              `json:"expiresAt,omitzero"`

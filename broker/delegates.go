@@ -12,6 +12,11 @@ import (
 	"github.com/parley-asp/parley/store"
 )
 
+// tellPeople tells humans of what was delegated to them, and of what is due.
+func (b *Broker) tellPeople(ctx context.Context, l *cachedSession) error {
+	return errors.Join(b.tellDelegates(ctx, l), b.tellDue(ctx, l))
+}
+
 // tellDelegates tells humans of what was delegated to them, each delegation once.
 func (b *Broker) tellDelegates(ctx context.Context, l *cachedSession) error {
 	for _, g := range l.state.GrantsAfter(l.told) {

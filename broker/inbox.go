@@ -55,13 +55,13 @@ type place struct {
 var sideEffects = [...]struct {
 	derive func(*Broker, context.Context, *cachedSession) error
 	then   failpoint
-}{{(*Broker).reconcileApprovals, reconciled}, {(*Broker).deliver, delivered}, {(*Broker).tellDelegates, told}, {(*Broker).appendLeaves, logged}, {(*Broker).arm, timed}, {(*Broker).writeRow, listed}}
+}{{(*Broker).reconcileApprovals, reconciled}, {(*Broker).deliver, delivered}, {(*Broker).tellPeople, told}, {(*Broker).appendLeaves, logged}, {(*Broker).arm, timed}, {(*Broker).writeRow, listed}}
 
 // postponable is the first of them that may lag.
 const postponable = 4
 
 // applySideEffects makes everything that is derived from a session agree with it: the
-// escalation item, inboxes, notices to delegates, the public log, and then, or a little later, the timer and
+// escalation item, inboxes, notices to people, the public log, and then, or a little later, the timer and
 // the session list. What fails is tried again; entries count as applied only when all of it is
 // done.
 func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {

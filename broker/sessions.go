@@ -72,6 +72,8 @@ type contents struct {
 	approvals approvals.Written
 	stoodIn   map[performatives.Agent]uint64 // the entries with overdue turns that standbys were told of
 	told      int                            // delegations whose targets were told
+	noticed   map[notice]bool                // of what is due or overdue
+	sought    bool                           // what is overdue was looked for since the broker entered an event
 	leaves    int                            // agreements whose leaves are in the log
 	ended     bool                           // the leaf of its end is in the log
 }

@@ -76,6 +76,7 @@ func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession) error {
 		if err := b.enter(ctx, l, m, act); err != nil {
 			return err
 		}
+		l.sought = false
 	}
 }
 
@@ -156,6 +157,9 @@ func (b *Broker) nextTimer(l *cachedSession) (next time.Time, unset bool) {
 	next, some := l.state.NextDeadline(l.lookedAt())
 	if due, more := b.parts.Approvals.NextDue(l.state, now); more && (!some || due.Before(next)) {
 		next, some = due, true
+	}
+	if at, more := b.nextNotice(l, now); more && (!some || at.Before(next)) {
+		next, some = at, true
 	}
 	return next, some && (!l.armed.After(now) || next.Before(l.armed))
 }

@@ -164,6 +164,25 @@ func (r *Rules) HasRole(a performatives.Agent, roles ...string) bool {
 	return false
 }
 
+// WithRole are the humans of an organisation who have a role.
+func (r *Rules) WithRole(org performatives.Organisation, role string) []performatives.Agent {
+	o := r.organisation(org)
+	if o == nil {
+		return nil
+	}
+	who, _ := o.approvers(o.Roles[role], org) // Check has found no error
+	return who
+}
+
+// RemindDue is how long before something is due the people of an organisation are told; 0 is never.
+func (r *Rules) RemindDue(org performatives.Organisation) time.Duration {
+	o := r.organisation(org)
+	if o == nil || o.RemindDue == nil {
+		return 0
+	}
+	return time.Duration(*o.RemindDue)
+}
+
 // Groups calls each for every named group of approvers.
 func (r *Rules) Groups(each func(org performatives.Organisation, group string, members []performatives.Agent)) {
 	if r == nil {

@@ -25,7 +25,10 @@ type Organisation struct {
 	Calendar string                           `yaml:"calendar"` // for due times; "" is around the clock
 	Due      Times                            `yaml:"due"`      // for rules without their own
 	Remind   *Duration                        `yaml:"remind"`   // before a level is due; default: a quarter of its time; 0s is never
-	Amounts  []string                         `yaml:"amounts"`  // dotted paths of amounts in offers
+	// RemindDue is how long before something is due, by what was agreed, people are told; then they are told of
+	// what is overdue, too. 0s, the default, tells nobody.
+	RemindDue *Duration `yaml:"remindDue"`
+	Amounts   []string  `yaml:"amounts"` // dotted paths of amounts in offers
 	// NonMonetary is "allow" or "two": how many humans with a ceiling approve terms
 	// that name no amount. "" leaves that to humans without a ceiling.
 	NonMonetary string  `yaml:"nonMonetary"`

@@ -41,14 +41,16 @@ func (i *Inbox) answer(w http.ResponseWriter, r *http.Request, answer any, err e
 	i.json(w, http.StatusOK, answer)
 }
 
+func refusalOf(err error) (*session.Refusal, bool) { return errors.AsType[*session.Refusal](err) }
+
 func refused(err error) bool {
-	var refusal *session.Refusal
-	return errors.As(err, &refusal)
+	_, is := refusalOf(err)
+	return is
 }
 
 func isCode(err error, code session.Code) bool {
-	var refusal *session.Refusal
-	return errors.As(err, &refusal) && refusal.Code == code
+	refusal, is := refusalOf(err)
+	return is && refusal.Code == code
 }
 
 func (i *Inbox) refuse(w http.ResponseWriter, _ *http.Request, refusal *session.Refusal, status int) {

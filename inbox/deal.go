@@ -22,6 +22,8 @@ type deal struct {
 	Tone         string // good, bad or warn; "" while nothing is special
 	Top          *offered
 	Waits        []waits
+	Owes         []dueRow
+	Disputed     []disputeRow
 	Ends         time.Time // when the session ends if nobody answers
 	Pictures     []picture
 	Parties      []partyRow
@@ -111,6 +113,12 @@ func (i *Inbox) negotiation(r *http.Request, who *person, id performatives.Sessi
 	d.Status, d.Tone = standing(view.State, view.Closing)
 	for _, o := range snapshot.Open {
 		d.Waits = append(d.Waits, waits{o.Kind, o.By, o.For, stamp(o.Due)})
+	}
+	for _, o := range snapshot.Obligations {
+		d.Owes = append(d.Owes, newDueRow(&snapshot, o))
+	}
+	for _, of := range snapshot.Disputes {
+		d.Disputed = append(d.Disputed, newDisputeRow(&snapshot, of))
 	}
 	if w := snapshot.Waiting; w != nil {
 		d.Ends = stamp(w.Deadline)

@@ -21,6 +21,8 @@ type home struct {
 	Agreed []dealRow
 	Worth  []string // sums, one for each currency
 	Failed []dealRow
+	Due    []dueRow // what is overdue, or due soon
+	Later  int      // of these, those that are left out
 	Since  time.Time
 	Now    time.Time
 	Items  int  // escalations that are open
@@ -55,6 +57,12 @@ func (i *Inbox) home(r *http.Request, who *person) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
+	due, cut, err := i.allDue(r.Context(), who.Agent, "")
+	if err != nil {
+		return nil, err
+	}
+	h.Cut = h.Cut || cut
+	h.due(due)
 	h.waits(open, who.Agent.Organisation())
 	h.ends(append(ended, open...))
 	return h, nil
@@ -101,6 +109,19 @@ func (h *home) waits(open []dealRow, us performatives.Organisation) {
 		g.More = max(0, len(g.Rows)-homeRows)
 		g.Rows = g.Rows[:len(g.Rows)-g.More]
 		h.Waits = append(h.Waits, g)
+	}
+}
+
+// due keeps what is overdue, or due soon.
+func (h *home) due(rows []dueRow) {
+	for _, row := range rows {
+		switch {
+		case !row.Overdue(h.Now) && (row.Until.IsZero() || row.Until.After(h.Now.Add(soonIs))):
+		case len(h.Due) == homeRows:
+			h.Later++
+		default:
+			h.Due = append(h.Due, row)
+		}
 	}
 }
 

@@ -59,6 +59,7 @@ type Inbox struct {
 	people    *people
 	failures  *failures
 	verifying chan struct{} // holds one
+	feeding   chan struct{} // holds the feeds that are read at once
 	ending    chan struct{} // closed to end live connections
 	end       sync.Once
 }
@@ -75,7 +76,7 @@ func New(o Options) *Inbox {
 		o.From = func(r *http.Request) string { return hostOf(r.RemoteAddr) }
 	}
 	i := &Inbox{
-		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), verifying: make(chan struct{}, 1), ending: make(chan struct{}),
+		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), verifying: make(chan struct{}, 1), feeding: make(chan struct{}, feedsAtOnce), ending: make(chan struct{}),
 	}
 	i.pages = i.openPages()
 	for pattern, page := range map[string]func(http.ResponseWriter, *http.Request, *person){
@@ -84,6 +85,7 @@ func New(o Options) *Inbox {
 		"GET /home":             whole(i, "home", "home", i.home, func(*home) string { return "Home" }),
 		"GET /sessions":         whole(i, "sessions", "deals", i.deals, func(*deals) string { return "Deals" }),
 		"GET /sessions/{id}":    whole(i, "sessions", "dealpage", i.deal, func(d *deal) string { return d.Title }),
+		"GET /due":              whole(i, "sessions", "due", i.due, func(*dues) string { return "What is due" }),
 		"GET /agreements":       whole(i, "agreements", "agreements", i.agreements, func(*agreements) string { return "Agreements" }),
 		"GET /operator":         whole(i, "operator", "operator", i.operator, func(*installation) string { return "Operation" }),
 		"GET /insights":         whole(i, "insights", "insights", i.insights, func(*insights) string { return "Insights" }),
@@ -103,17 +105,27 @@ func New(o Options) *Inbox {
 		"GET /decided.csv":      i.export,
 		"GET /events":           i.follow,
 
+		"GET /sessions/{id}/obligation":      whole(i, "execution", "obligationpane", i.obligation, func(o *obligation) string { return oneLine(o.Action) }),
+		"GET /disputes":                      whole(i, "sessions", "disputes", i.disputes, func(*disputes) string { return "Disputes" }),
+		"GET /sessions/{id}/dispute":         whole(i, "execution", "disputepane", i.dispute, func(d *dispute) string { return oneLine(d.Claim) }),
+		"GET /part/sessions/{id}/dispute":    part(i, "dispute", i.dispute),
+		"GET /part/sessions/{id}/obligation": part(i, "obligation", i.obligation),
+
 		"GET /sessions/{id}/transcript": i.transcript,
 		"GET /deals.csv":                i.exportDeals,
+		"GET /due.csv":                  i.exportDue,
 		"GET /sessions/{id}/agreement":  i.agreement,
 
 		"POST /submit":      i.submit,
 		"POST /verify/{id}": i.verify,
 		"POST /unenrol":     i.unenrol,
+		"POST /feed":        i.addFeed,
+		"POST /feed/remove": i.removeFeed,
 		"POST /call/{verb}": i.call,
 	} {
 		i.mux.HandleFunc(pattern, i.signedIn(page))
 	}
+	i.mux.HandleFunc("GET /calendar/{file}", i.feed)
 	i.mux.HandleFunc("GET /login", i.loginPage)
 	i.mux.HandleFunc("POST /challenge", i.challenge)
 	i.mux.HandleFunc("POST /enrol", i.enrol)
@@ -202,7 +214,7 @@ func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 		Title: title, Dev: i.Dev, OpenRulings: i.OpenRulings, Key: i.Key, Me: who, Now: i.Now(), At: at,
 		operates: i.Operates,
 	}
-	if at == "queue" || at == "checks" {
+	if at == "queue" || at == "checks" || at == "execution" {
 		if at, err := i.cursor(r.Context(), who); err == nil { // else the browser reloads everything when it connects
 			p.Cursor = at.String()
 		}

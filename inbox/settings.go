@@ -13,8 +13,9 @@ type settings struct {
 	Me      *person
 	Own     performatives.Key // logs in to NATS; "" if the human has none
 	Devices []api.Device
-	Decides bool       // the reader may be away
-	Others  []api.Card // colleagues who may decide
+	Feeds   []api.Token // of a calendar, without their secrets
+	Decides bool        // the reader may be away
+	Others  []api.Card  // colleagues who may decide
 }
 
 func (i *Inbox) settings(r *http.Request, who *person) (*settings, error) {
@@ -22,7 +23,7 @@ func (i *Inbox) settings(r *http.Request, who *person) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &settings{Me: who, Own: card.Key, Devices: card.Registry.Devices, Decides: card.Registry.MayDecide || i.Dev}
+	v := &settings{Me: who, Own: card.Key, Devices: card.Registry.Devices, Feeds: i.Service.Custody.Feeds(who.Agent), Decides: card.Registry.MayDecide || i.Dev}
 	if !v.Decides {
 		return v, nil
 	}
@@ -38,6 +39,18 @@ func (i *Inbox) settings(r *http.Request, who *person) (*settings, error) {
 // revokes is the purpose of the proof that revokes a key: a cookie alone cannot do it.
 func revokes(key performatives.Key) string { return "parley inbox: revoke " + string(key) }
 
+// proves checks that a human's request was signed for a purpose by the key of the browser that sends it.
+func (i *Inbox) proves(r *http.Request, who *person, p proof, purpose string) error {
+	if who.Key == "" { // --dev has none
+		return nil
+	}
+	key, err := i.key(p, r.Header.Get("Origin"), purpose)
+	if err == nil && key != who.Key {
+		err = errProof
+	}
+	return err
+}
+
 // unenrol revokes the key of one of the reader's browsers. The reader's own key signs
 // the request, and signs out if it is the one that is revoked.
 func (i *Inbox) unenrol(w http.ResponseWriter, r *http.Request, who *person) {
@@ -48,15 +61,9 @@ func (i *Inbox) unenrol(w http.ResponseWriter, r *http.Request, who *person) {
 	if !i.read(w, r, &q) {
 		return
 	}
-	if who.Key != "" { // --dev has none
-		key, err := i.key(q.proof, r.Header.Get("Origin"), revokes(q.Revoke))
-		if err == nil && key != who.Key {
-			err = errProof
-		}
-		if err != nil {
-			i.fails(w, r, "", err)
-			return
-		}
+	if err := i.proves(r, who, q.proof, revokes(q.Revoke)); err != nil {
+		i.fails(w, r, "", err)
+		return
 	}
 	if _, err := ask(r.Context(), i, who.Agent, api.HumanUnenrol, api.DeviceRef{Key: q.Revoke}); err != nil {
 		i.answer(w, r, nil, err)

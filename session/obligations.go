@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"iter"
 	"math/big"
 	"slices"
 	"strconv"
@@ -140,6 +141,22 @@ func (s *State) Obligations() []*Obligation {
 		all = append(all, o)
 	}
 	return all
+}
+
+// Upcoming are the obligations of which the broker enters an event once a time on the session's clock has
+// passed, the first first: a deadline, or the end of the time in which a delivery is answered.
+func (s *State) Upcoming() iter.Seq2[time.Time, *Obligation] {
+	return func(yield func(time.Time, *Obligation) bool) {
+		if !s.executing {
+			return
+		}
+		for it := s.dues.Iterator(); !it.Done(); {
+			_, of, _ := it.Next()
+			if o, is := s.obligations.Get(of.obligation); is && !yield(o.due, o) {
+				return
+			}
+		}
+	}
 }
 
 // Obligation finds one by the ids of its commitment and its own.

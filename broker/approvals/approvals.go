@@ -69,6 +69,9 @@ type Approvals struct {
 	stopped     chan struct{} // closed when watches are to answer
 }
 
+// Rules say who decides what, and what people are told of; nil is the defaults.
+func (a *Approvals) Rules() *escalation.Rules { return a.o.Rules }
+
 // Open reads the inbox, follows it, and makes the consumers of the groups that the rules name.
 func Open(ctx context.Context, o Options) (*Approvals, error) {
 	if o.Log == nil {

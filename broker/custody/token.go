@@ -80,6 +80,11 @@ func (c *Custody) Admit(ctx context.Context, bearer string) (Pass, error) {
 		}
 		return Pass{Agent: a, Worker: cmp.Or(worker, defaultWorker)}, nil
 	}
+	return c.admit(ctx, bearer, false)
+}
+
+// admit finds whom a token of a feed, or one of the others, lets in.
+func (c *Custody) admit(ctx context.Context, bearer string, feed bool) (Pass, error) {
 	id, secret, ok := strings.Cut(strings.TrimPrefix(bearer, tokenStart), "_")
 	if !ok || !strings.HasPrefix(bearer, tokenStart) || !isID(id) {
 		return Pass{}, ErrToken
@@ -96,7 +101,7 @@ func (c *Custody) Admit(ctx context.Context, bearer string) (Pass, error) {
 	}
 	hash := sha256.Sum256([]byte(secret))
 	now := c.o.Now()
-	if right := subtle.ConstantTimeCompare(hash[:], t.Hash) == 1; !right || !known || t.over(now) {
+	if right := subtle.ConstantTimeCompare(hash[:], t.Hash) == 1; !right || !known || t.Feed != feed || t.over(now) {
 		return Pass{}, ErrToken
 	}
 	if _, registered := c.o.Registry.Card(t.Agent); !registered {

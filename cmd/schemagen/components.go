@@ -142,7 +142,7 @@ func components(at, dir string) (map[string]object, error) {
 	}
 	wire := []reflect.Type{
 		reflect.TypeFor[envelope](), reflect.TypeFor[entry](), reflect.TypeFor[act](), reflect.TypeFor[answer](), reflect.TypeFor[told](), reflect.TypeFor[session.Fault](),
-		reflect.TypeFor[api.ErrorReply](), reflect.TypeFor[api.ProveToken](), reflect.TypeFor[api.WakeupCall](), reflect.TypeFor[api.Asked](),
+		reflect.TypeFor[api.ErrorReply](), reflect.TypeFor[api.ProveToken](), reflect.TypeFor[api.WakeupCall](), reflect.TypeFor[api.Asked](), reflect.TypeFor[api.DueNotice](),
 	}
 	for _, v := range api.Verbs() {
 		wire = append(wire, v.Request, v.Reply)

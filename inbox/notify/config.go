@@ -74,10 +74,10 @@ const (
 var (
 	webhookEvents = []escalation.Kind{
 		escalation.Opened, escalation.Claimed, escalation.Released, escalation.Assigned, escalation.Commented, escalation.Transferred,
-		escalation.Reminded, escalation.Reescalated, escalation.Voted, escalation.Decided, escalation.Ended, Enrolled, Asked,
+		escalation.Reminded, escalation.Reescalated, escalation.Voted, escalation.Decided, escalation.Ended, Enrolled, Asked, DueSoon, Overdue,
 	}
 	mailEvents = []escalation.Kind{
-		escalation.Opened, escalation.Assigned, escalation.Transferred, escalation.Reminded, escalation.Reescalated, Enrolled, Asked,
+		escalation.Opened, escalation.Assigned, escalation.Transferred, escalation.Reminded, escalation.Reescalated, Enrolled, Asked, DueSoon, Overdue,
 	}
 )
 

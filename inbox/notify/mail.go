@@ -28,7 +28,7 @@ func (p *post) wants(k escalation.Kind) bool { return slices.Contains(p.mail.Eve
 // send sends one mail to each recipient. If a retry repeats a mail, it has the same
 // Message-ID, and mailboxes show it once.
 func (p *post) send(ctx context.Context, note Notification, _ time.Time) (who string, err error) {
-	if note.Enrolled == nil && note.Asked == nil && note.Week == nil && note.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, note.Event.Kind) {
+	if note.Enrolled == nil && note.Asked == nil && note.Week == nil && note.Due == nil && note.Item.Status != "open" && !slices.Contains([]escalation.Kind{escalation.Decided, escalation.Ended}, note.Event.Kind) {
 		return "", nil // the item has ended, so nobody needs to act
 	}
 	to := p.to(note)
@@ -87,6 +87,8 @@ func (p *post) to(note Notification) []string {
 			return []string{address}
 		}
 		return nil
+	case note.Due != nil:
+		return p.also(note.Due.People)
 	case note.Event.To != "":
 		people = []performatives.Agent{note.Event.To}
 	case note.Item.Route != nil && note.Event.Level < len(note.Item.Route.Levels):
@@ -98,6 +100,11 @@ func (p *post) to(note Notification) []string {
 		}
 		slices.Sort(people)
 	}
+	return p.also(people)
+}
+
+// also are the addresses of those who always get mail, and of some people.
+func (p *post) also(people []performatives.Agent) []string {
 	to := slices.Clone(p.mail.Always)
 	for _, a := range people {
 		if address := p.mail.People[a]; address != "" && !slices.Contains(to, address) {
@@ -117,6 +124,9 @@ func subject(note Notification) string {
 	}
 	if w := note.Week; w != nil {
 		return fmt.Sprintf("How the sessions of %s went, %s to %s", w.Organisation, w.Since.Format(time.DateOnly), w.Until.Format(time.DateOnly))
+	}
+	if note.Due != nil {
+		return dueSubject(note.Due)
 	}
 	it := &note.Item
 	what := "needs a decision"
@@ -149,6 +159,9 @@ func text(note Notification) string {
 	}
 	if note.Week != nil {
 		return digestText(note)
+	}
+	if note.Due != nil {
+		return dueText(note)
 	}
 	it := &note.Item
 	var b strings.Builder

@@ -60,7 +60,7 @@ type Notifier struct {
 	work sync.WaitGroup
 
 	mu     sync.Mutex
-	checks map[string][]time.Time // of the last hour, by target, human, and the organisation that asks
+	checks map[string][]time.Time // of the last hour, by target, and human and organisation that asks, or session
 }
 
 // A Notification is one event of one item, for a target.
@@ -73,6 +73,8 @@ type Notification struct {
 	Enrolled *api.Enrolled // if set, there is no item
 	Asked    *api.Asked    // likewise
 	Week     *Week         // likewise
+
+	Due *api.DueNotice // likewise
 }
 
 // A target receives notifications. send returns whom it notified, "" if there was
@@ -179,8 +181,8 @@ func (n *Notifier) process(ctx context.Context, m jetstream.Msg, to target, name
 		end(log, m.Ack())
 		return
 	}
-	if note.Asked != nil && meta.NumDelivered == 1 && !n.admits(name, note.Asked) {
-		log.Warn("notify: too many checks in an hour", zap.String("human", string(note.Asked.Human)), zap.String("from", string(note.Asked.From.Organisation())))
+	if about := crowding(note); about != "" && meta.NumDelivered == 1 && !n.admits(name+" "+about) {
+		log.Warn("notify: too many in an hour", zap.String("about", about))
 		end(log, m.Ack())
 		return
 	}
@@ -219,6 +221,8 @@ func notificationOf(m jetstream.Msg, meta *jetstream.MsgMetadata) (Notification,
 			return asked(m.Data())
 		} else if err == nil && of.Kind == Digest {
 			return weekOf(m.Data())
+		} else if err == nil && (of.Kind == DueSoon || of.Kind == Overdue) {
+			return dueOf(m.Subject(), m.Data())
 		}
 		e := new(api.Enrolled)
 		err := json.Unmarshal(m.Data(), e)
@@ -247,6 +251,8 @@ func (n *Notifier) send(ctx context.Context, note Notification, to target) (err 
 		}
 	case note.Asked != nil:
 		note.Link += "checks/" + string(note.Asked.Session)
+	case note.Due != nil:
+		note.Link += dueLink(note.Due)
 	case note.Enrolled == nil:
 		id := note.ID[:36]
 		if note.Item, err = n.Item(ctx, id); err != nil {
@@ -255,7 +261,7 @@ func (n *Notifier) send(ctx context.Context, note Notification, to target) (err 
 		note.Link += "items/" + id
 	}
 	who, err := to.send(ctx, note, n.Now())
-	if err != nil || who == "" || n.Sent == nil || note.Enrolled != nil || note.Asked != nil || !slices.Contains(mailEvents, note.Event.Kind) {
+	if err != nil || who == "" || n.Sent == nil || note.Enrolled != nil || note.Asked != nil || note.Due != nil || !slices.Contains(mailEvents, note.Event.Kind) {
 		return err
 	}
 	if err := n.Sent(ctx, &note.Item, who); err != nil { // sending it again would be worse
@@ -268,15 +274,26 @@ func (n *Notifier) send(ctx context.Context, note Notification, to target) (err 
 const Asked escalation.Kind = "asked"
 
 // maxAsked is how many checks in an hour that one organisation asks a human for a target is
-// told of: any agent may delegate, and none uses up what others have. The page and the command
-// line list them all.
+// told of: any agent may delegate, and none uses up what others have. So it is of what is due in
+// one session. The page and the command line list them all.
 const maxAsked = 30
 
-// admits counts a check, unless its organisation asked for too many in the last hour.
-func (n *Notifier) admits(target string, asked *api.Asked) bool {
+// crowding is what a notification is counted with; "" is nothing.
+func crowding(note Notification) string {
+	switch {
+	case note.Asked != nil:
+		return fmt.Sprintf("%s %s", note.Asked.Human, note.Asked.From.Organisation())
+	case note.Due != nil:
+		return string(note.Due.Session)
+	}
+	return ""
+}
+
+// admits counts a notification, unless there were too many of its kind in the last hour.
+func (n *Notifier) admits(key string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	key, now := fmt.Sprintf("%s %s %s", target, asked.Human, asked.From.Organisation()), n.Now()
+	now := n.Now()
 	recent := slices.DeleteFunc(n.checks[key], func(at time.Time) bool { return now.Sub(at) >= time.Hour })
 	ok := len(recent) < maxAsked
 	if ok {

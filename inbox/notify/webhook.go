@@ -143,6 +143,9 @@ func payload(note Notification) any {
 	if note.Week != nil {
 		return digestPayload(note)
 	}
+	if note.Due != nil {
+		return duePayload(note)
+	}
 	if of := note.Enrolled; of != nil {
 		return EnrolledPayload{ID: note.ID, Type: "human." + string(e.Kind), At: e.At, Human: of.Human, Device: of.Device, Link: note.Link}
 	}

@@ -107,6 +107,12 @@ export async function revoke(device) {
   return signedIn;
 }
 
+// feed makes a feed for a calendar program.
+export async function feed() {
+  const key = await keys.current();
+  return post('feed', key ? await proof(key, 'parley inbox: calendar feed') : {});
+}
+
 export async function be(agentId) {
   await once('login', { agentId });
   unlock();

@@ -55,6 +55,35 @@ $('#notify').addEventListener('click', async () => {
 });
 notified();
 
+// ---- the calendar ----
+
+// feeds does something with feeds, and shows why it could not.
+async function feeds(button, act) {
+  button.disabled = true;
+  $('#feed-refused').textContent = '';
+  try {
+    await act();
+  } catch (error) {
+    if (error.status === 401) return toDoor();
+    $('#feed-refused').textContent = told(error);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+$('#feed').addEventListener('click', ({ target }) => feeds(target, async () => {
+  const { path } = await requests.feed();
+  $('#feed-made').hidden = false;
+  $('#feed-url').value = new URL(path, requests.root);
+  $('#feed-url').select();
+}));
+for (const button of all('[data-unfeed]')) {
+  button.addEventListener('click', () => feeds(button, async () => {
+    await requests.post('feed/remove', { id: button.dataset.unfeed });
+    location.reload();
+  }));
+}
+
 // ---- out of office ----
 
 const absence = $('#absence');

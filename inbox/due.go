@@ -1,0 +1,291 @@
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// The bounds of what the pages of execution read and show.
+const (
+	carriedReads   = 1_000 // deals, those that began last
+	carriedAtOnce  = 8
+	dueRows        = 500 // of a page
+	soonIs         = 7 * 24 * time.Hour
+	dueOfUs        = "us"
+	dueOfThem      = "them"
+	obligationKind = "obligation" // of an api.OpenItem
+)
+
+// A dueRow is one obligation that is due, or whose delivery waits for an answer.
+type dueRow struct {
+	api.ObligationView
+	Session performatives.SessionID
+	Title   string // of the deal
+	For     []performatives.Agent
+	Until   time.Time // zero: it has no date
+	Standing, Tone,
+	Much string // how much is still due
+}
+
+// dues is what is due, by time.
+type dues struct {
+	Groups []dueGroup
+	Tabs   []tab
+	Asked  string // dueOfUs, dueOfThem, or "" for both
+	Export string
+	More   int  // rows that the page leaves out
+	Cut    bool // there are more deals, or obligations, than were read
+	Now    time.Time
+}
+
+type dueGroup struct {
+	ID, Name string
+	Rows     []dueRow
+}
+
+func (i *Inbox) due(r *http.Request, who *person) (*dues, error) {
+	asked := r.URL.Query().Get("by")
+	rows, cut, err := i.allDue(r.Context(), who.Agent, asked)
+	if err != nil {
+		return nil, err
+	}
+	d := &dues{Asked: asked, Export: link("due.csv", values("by", asked)), Cut: cut, Now: i.Now()}
+	for _, t := range []tab{{Name: "All"}, {Name: "By your side", Link: dueOfUs}, {Name: "By the other side", Link: dueOfThem}} {
+		d.Tabs = append(d.Tabs, tab{Name: t.Name, Link: link("due", values("by", t.Link)), Chosen: t.Link == asked})
+	}
+	d.More = max(0, len(rows)-dueRows)
+	overdue, soon, later, undated := dueGroup{ID: "overdue", Name: "Overdue"}, dueGroup{ID: "soon", Name: "In the next seven days"}, dueGroup{ID: "later", Name: "Later"}, dueGroup{ID: "undated", Name: "Without a date"}
+	for _, row := range rows[:len(rows)-d.More] {
+		into := &later
+		switch {
+		case row.Overdue(d.Now):
+			into = &overdue
+		case row.Until.IsZero():
+			into = &undated
+		case row.Until.Before(d.Now.Add(soonIs)):
+			into = &soon
+		}
+		into.Rows = append(into.Rows, row)
+	}
+	for _, g := range []dueGroup{overdue, soon, later, undated} {
+		if len(g.Rows) > 0 {
+			d.Groups = append(d.Groups, g)
+		}
+	}
+	return d, nil
+}
+
+// Overdue reports whether the time of what is due has passed.
+func (d *dueRow) Overdue(now time.Time) bool {
+	return d.Status == session.ObligationBreached || !d.Until.IsZero() && d.Until.Before(now) && !d.Paused()
+}
+
+// Over reports whether nothing is due any more.
+func (d *dueRow) Over() bool { return slices.Contains(overObligations, d.Status) }
+
+var overObligations = []string{
+	session.ObligationFulfilled, session.ObligationDeemed, session.ObligationLate, session.ObligationWaived, session.ObligationReleased,
+}
+
+// Paused reports whether the time in which a delivery is answered stands still.
+func (d *dueRow) Paused() bool { return d.Delivery != nil && d.Delivery.Paused }
+
+// allDue reads what is due in a caller's deals, the first due first, and reports whether there may be more.
+func (i *Inbox) allDue(ctx context.Context, as performatives.Agent, asked string) (rows []dueRow, cut bool, err error) {
+	if asked != "" && asked != dueOfUs && asked != dueOfThem {
+		return nil, false, session.Refuse(session.SchemaInvalid, "by is %s or %s", dueOfUs, dueOfThem)
+	}
+	deals, cut, err := i.carriedOut(ctx, as)
+	if err != nil {
+		return nil, false, err
+	}
+	us := as.Organisation()
+	for n := range deals {
+		for _, row := range dueIn(&deals[n]) {
+			ours := slices.ContainsFunc(row.For, func(a performatives.Agent) bool { return a.Organisation() == us })
+			if asked == "" || ours == (asked == dueOfUs) {
+				rows = append(rows, row)
+			}
+		}
+		cut = cut || deals[n].Truncated
+	}
+	slices.SortStableFunc(rows, func(a, b dueRow) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), a.Until.Compare(b.Until), cmp.Compare(a.Session, b.Session))
+	})
+	return rows, cut, nil
+}
+
+// rank sorts what has been breached first, and what has no date last.
+func (d *dueRow) rank() int {
+	switch {
+	case d.Status == session.ObligationBreached:
+		return 0
+	case d.Until.IsZero():
+		return 2
+	}
+	return 1
+}
+
+// dueIn are the obligations of a deal that wait for somebody, as its snapshot says.
+func dueIn(deal *api.Snapshot) (rows []dueRow) {
+	waits := map[string]api.OpenItem{}
+	for _, o := range deal.Open {
+		if o.Kind == obligationKind {
+			waits[o.ID] = o
+		}
+	}
+	for _, o := range deal.Obligations {
+		item, open := waits[o.Commitment+"/"+o.ID]
+		if !open {
+			continue
+		}
+		row := newDueRow(deal, o)
+		row.For, row.Until = item.For, stamp(item.Due)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// newDueRow is an obligation of a deal, for whoever has to do something next.
+func newDueRow(deal *api.Snapshot, o api.ObligationView) dueRow {
+	row := dueRow{ObligationView: o, Session: deal.Session, Title: cmp.Or(oneLine(deal.Purpose), "Deal"), For: []performatives.Agent{o.Party}, Until: stamp(o.Deadline), Much: muchOf(&o)}
+	if o.Delivery != nil {
+		row.For, row.Until = o.To, stamp(o.Delivery.Until)
+	}
+	row.Standing, row.Tone = obligationStanding(o.Status)
+	return row
+}
+
+// muchOf says how much of an obligation is still due; "" if it has no quantity.
+func muchOf(o *api.ObligationView) string {
+	if o.Quantity == nil || o.Remains == nil {
+		return ""
+	}
+	return oneLine(plainly(*o.Remains) + " of " + plainly(*o.Quantity) + " " + o.Unit)
+}
+
+// obligationStanding says in words where an obligation stands.
+func obligationStanding(status string) (text, tone string) {
+	switch status {
+	case session.ObligationAsserted:
+		return "Delivered, to be answered", "accent"
+	case session.ObligationBreached:
+		return "Breached", "bad"
+	case session.ObligationLate:
+		return "Fulfilled late", "warn"
+	case session.ObligationDisputed:
+		return "Disputed", "warn"
+	case session.ObligationPartial:
+		return "Partly fulfilled", ""
+	case session.ObligationFulfilled:
+		return "Fulfilled", "good"
+	case session.ObligationDeemed:
+		return "Counts as fulfilled", "good"
+	}
+	return sentence(oneLine(status)), ""
+}
+
+// carriedOut reads the deals of a caller that are carried out, and reports whether there are more.
+func (i *Inbox) carriedOut(ctx context.Context, as performatives.Agent) (deals []api.Snapshot, cut bool, err error) {
+	var ids []performatives.SessionID
+	for _, state := range []session.Phase{session.Executing, session.Escalated} {
+		q := api.ListSessions{State: state.String(), Limit: api.MaxPage}
+		for {
+			page, err := ask(ctx, i, as, api.SessionList, q)
+			if err != nil {
+				return nil, false, err
+			}
+			for _, s := range page.Sessions {
+				ids = append(ids, s.Session)
+			}
+			if q.Cursor = page.Next; q.Cursor == "" || len(ids) >= carriedReads {
+				cut = cut || q.Cursor != "" || len(ids) > carriedReads
+				break
+			}
+		}
+	}
+	ids = ids[:min(len(ids), carriedReads)]
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(carriedAtOnce)
+	var mu sync.Mutex
+	for _, id := range ids {
+		work.Go(func() error {
+			deal, err := ask(ctx, i, as, api.SessionSnapshot, api.GetSnapshot{Session: id})
+			if err != nil && !notReadable(err) {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(deal.Obligations)+len(deal.Disputes) > 0 {
+				deals = append(deals, deal)
+			}
+			return nil
+		})
+	}
+	err = work.Wait()
+	slices.SortFunc(deals, func(a, b api.Snapshot) int { return cmp.Compare(b.Session, a.Session) }) // newest first
+	return deals, cut, err
+}
+
+// notReadable reports whether a session that was just listed cannot be read: it has ended, or so has a
+// delegation.
+func notReadable(err error) bool {
+	return isCode(err, session.UnknownSession) || isCode(err, session.AuthorityExceeded)
+}
+
+// exportDue sends what is due as CSV.
+func (i *Inbox) exportDue(w http.ResponseWriter, r *http.Request, who *person) {
+	rows, _, err := i.allDue(r.Context(), who.Agent, r.URL.Query().Get("by"))
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	s := newSheet("session", "purpose", "commitment", "obligation", "party", "action", "status", "waitsFor", "due", "deadline", "quantity", "remains", "unit", "amount", "currency", "breaches")
+	for _, row := range rows {
+		if s.full() {
+			break
+		}
+		var value, currency, quantity, remains string
+		if a := row.Amount; a != nil {
+			value, currency = plainly(a.Value), a.Currency
+		}
+		if row.Quantity != nil {
+			quantity = plainly(*row.Quantity)
+		}
+		if row.Remains != nil {
+			remains = plainly(*row.Remains)
+		}
+		due := ""
+		if !row.Until.IsZero() {
+			due = api.Timestamp(row.Until)
+		}
+		s.add(string(row.Session), row.Title, row.Commitment, row.ID, string(row.Party), row.Action, row.Status, uris(row.For), due, row.Deadline,
+			quantity, remains, row.Unit, value, currency, strconv.Itoa(row.Breaches))
+	}
+	s.send(w, r, "due.csv")
+}
+
+// Worth is what the obligation is about in money; "" for nothing.
+func (d *dueRow) Worth() string {
+	if d.Amount == nil {
+		return ""
+	}
+	return render.Money(d.Amount.Value, d.Amount.Currency)
+}
+
+// Link leads to the obligation.
+func (d *dueRow) Link() string {
+	return link("sessions/"+string(d.Session)+"/obligation", values("commitment", d.Commitment, "obligation", d.ID))
+}

@@ -1,0 +1,164 @@
+// The pages of what is carried out: acts that answer a delivery, and files that are compared with evidence.
+
+import * as act from './act.js';
+import * as clock from './clock.js';
+import * as keys from './keys.js';
+import * as requests from './requests.js';
+import { $, all, main, parsed, put, say, toDoor, told } from './dom.js';
+
+const page = () => $('#execution');
+const writing = () => $('dialog[open] form', main);
+const text = (form, name) => form.elements[name]?.value.trim() || undefined;
+
+// ---- acts ----
+
+// acts build what a form sends, about what its page shows.
+const acts = {
+  accept: (form, of) => ['ACCEPT', { referenceId: of.delivery, quantity: text(form, 'quantity') && Number(text(form, 'quantity')) }],
+  reject: (form, of) => ['REJECT', { referenceId: of.delivery, code: text(form, 'code'), reason: text(form, 'reason'), retryable: true }],
+  dispute: async (form, of) => {
+    const evidence = [];
+    for (const file of form.elements.files.files) {
+      evidence.push({ kind: 'document', digest: await digest(file), mediaType: file.type || undefined, note: file.name });
+    }
+    return ['INFORM', { type: 'dispute', data: {
+      disputeId: keys.newID(clock.now()), subject: of.shown, ground: text(form, 'ground'), claim: text(form, 'claim'), remedy: text(form, 'remedy'),
+      severity: Number(text(form, 'severity')), evidence: evidence.length ? evidence : undefined,
+    } }];
+  },
+  reply: (form, of) => ['INFORM', { type: 'reply', data: {
+    disputeId: of.dispute, position: text(form, 'position'), comment: text(form, 'comment'), remedy: text(form, 'remedy'),
+  } }],
+  'take-offer': (_, of) => ['ACCEPT', { referenceId: of.offer }],
+  rule: (form, of) => ['INFORM', { type: 'resolution', data: {
+    disputeId: of.dispute, decision: text(form, 'decision'), reason: text(form, 'reason'), award: text(form, 'award'),
+  } }],
+};
+
+const said = {
+  accept: 'Accepted.', reject: 'Rejected: it is due again.', dispute: 'Disputed.', reply: 'Your reply was sent.', 'take-offer': 'Accepted: the dispute is over.', rule: 'Decided.',
+};
+
+let pending; // {form, written, envelope}: sent, without a definite reply
+
+async function sign(form) {
+  const submit = $('button[type=submit]', form);
+  const refused = $('.refused', form);
+  if (submit.disabled) return; // a double click
+  refused.textContent = '';
+  if (!form.checkValidity()) return void form.reportValidity();
+  submit.disabled = true;
+  try {
+    const written = JSON.stringify(all('input, textarea, select', form).map((f) => f.value));
+    if (pending?.form !== form || pending.written !== written) {
+      const [performative, body] = await acts[form.dataset.act](form, page().dataset);
+      pending = { form, written, envelope: await act.made(page().dataset.session, performative, body) };
+    }
+    await act.send(pending.envelope);
+    pending = undefined;
+    form.reset();
+    form.closest('dialog').close();
+    say(said[form.dataset.act]);
+    await refresh();
+    main.focus({ preventScroll: true });
+  } catch (error) {
+    if (error.status === 401) return toDoor();
+    if (error.status) pending = undefined; // answered: a retry is a new act
+    refused.textContent = told(error);
+  } finally {
+    submit.disabled = false;
+  }
+}
+
+function openForm(name) {
+  const dialog = document.getElementById(name);
+  if (!dialog || !$(`[data-form="${name}"]`, main) || writing()) return;
+  pending = undefined;
+  $('.refused', dialog).textContent = '';
+  dialog.showModal();
+  ($('textarea, select, input', dialog) ?? $('button[type=submit]', dialog)).focus();
+}
+
+// ---- live updates ----
+
+let stale = false; // the page has changed while a form was open
+
+async function refresh() {
+  try {
+    const { ok, html } = await requests.part('part/' + page().dataset.at);
+    if (!ok) return;
+    if (!writing()) {
+      stale = false;
+      put(main, html);
+      return;
+    }
+    stale = true;
+    const now = $('#execution', parsed(html))?.dataset ?? {};
+    if (['delivery', 'offer', 'status'].some((what) => now[what] !== page().dataset[what])) $('.refused', writing()).textContent = 'This has changed while you were writing. Close the form to see it.';
+  } catch (error) {
+    if (error.status === 401) toDoor();
+  }
+}
+
+document.addEventListener('changed', ({ detail }) => { if (detail.reset || detail.sessions.includes(page().dataset.session)) refresh(); });
+main.addEventListener('close', () => { if (stale) refresh(); }, true);
+
+// ---- files ----
+
+const mostBytes = 1 << 30; // a digest needs the file in memory
+
+// digest computes the digest of a file here. Nothing of the file is sent.
+async function digest(file) {
+  if (!crypto.subtle) throw new Error('Digests need HTTPS, or localhost.');
+  if (file.size > mostBytes) throw new Error(`${file.name} is larger than 1 GiB: use sha256sum.`);
+  const bytes = await file.arrayBuffer().catch(() => { throw new Error(`The browser cannot read ${file.name}.`); });
+  return 'sha256:' + [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))].map((b) => b.toString(16).padStart(2, '0')).join('');
+}
+
+// compare computes the digest of a file here, and marks the evidence that has it.
+async function compare(file) {
+  const found = $('#compared');
+  const evidence = all('[data-digest]', main);
+  for (const e of evidence) $('.chip', e).hidden = true;
+  found.className = 'verdict';
+  found.textContent = 'Computing …';
+  try {
+    const sum = await digest(file);
+    const same = evidence.filter((e) => e.dataset.digest === sum);
+    for (const e of same) $('.chip', e).hidden = false;
+    found.textContent = same.length ? `${file.name} is the same as the evidence: ${sum}` : `${file.name} is none of the evidence: ${sum}`;
+    found.className = same.length ? 'verdict good' : 'verdict bad';
+  } catch (error) {
+    found.textContent = told(error);
+  }
+}
+
+document.addEventListener('change', ({ target }) => { if (target.id === 'file' && target.files[0]) compare(target.files[0]); });
+document.addEventListener('dragover', (event) => { if ($('#drop')) event.preventDefault(); });
+document.addEventListener('drop', (event) => {
+  if (!$('#drop')) return;
+  event.preventDefault(); // or the browser opens the file
+  if (event.dataTransfer.files[0]) compare(event.dataTransfer.files[0]);
+});
+
+// ---- mouse and keyboard ----
+
+document.addEventListener('click', (event) => {
+  const button = event.target.closest('[data-form]');
+  if (button) openForm(button.dataset.form);
+});
+document.addEventListener('submit', (event) => { if (event.target.dataset.act) sign(event.target); });
+
+const shortcuts = {
+  a: () => openForm($('[data-form=take-offer]', main) ? 'take-offer' : 'accept'), o: () => openForm('dispute'),
+  r: () => openForm($('[data-form=rule]', main) ? 'rule' : 'reply'), d: () => openForm('reject'), f: () => $('#file')?.focus(),
+  u: () => location.assign(new URL(page().dataset.list, requests.root)),
+};
+
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]') || event.target.matches('input:not([type=file]), textarea, select')) return;
+  const run = shortcuts[event.key];
+  if (!run) return;
+  event.preventDefault();
+  run();
+});
