@@ -3,6 +3,7 @@ package inbox_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -51,21 +52,29 @@ func TestDisputes(t *testing.T) {
 	list := v.sends("GET", "/inbox/disputes", "").body
 	has("the list", list, `<a href="sessions/`+string(takes.ID())+`/dispute?dispute=d%2F1">`, "ten boxes are &lt;b&gt;cracked", `<span class="chip warn">Open</span>`, "4 of 5", "it is not what was promised")
 	page := v.sends("GET", at, "").body
-	has("the dispute", page, "half the price", "they were whole", `data-digest="sha256:cdcd`, "severity 4 of 5", "send the cups", "none was agreed", "There is nothing for you to say now.")
-	if strings.Contains(page, "data-form=") {
-		t.Error("an auditor is offered to reply")
+	has("the dispute", page, "half the price", "they were whole", `data-digest="sha256:cdcd`, "severity 4 of 5", "send the cups", "none was agreed", `data-form="reply"`, `<option value="concede">`)
+	if strings.Contains(page, `<option value="deny">`) || !strings.Contains(page, `data-form="take-offer"`) {
+		t.Error("who may decide for the side that filed it is not offered just to give the claim up, or to take the offer")
 	}
+	queue := v.sends("GET", "/inbox/", "").body
+	asked := regexp.MustCompile(`data-id="([0-9a-f-]{36})"`).FindStringSubmatch(queue)
+	if asked == nil {
+		t.Fatal("the dispute is not in the queue")
+	}
+	has("the item", v.sends("GET", "/inbox/items/"+asked[1], "").body, "A dispute to answer", `dispute?dispute=d%2F1">Answer the dispute</a>`)
 	if got := v.sends("GET", strings.ReplaceAll(at, "d%2F1", "d2"), ""); got.status != http.StatusNotFound {
 		t.Errorf("another dispute is answered %d", got.status)
 	}
 	has("the obligation", v.sends("GET", "/inbox/sessions/"+string(takes.ID())+"/obligation?commitment=k1&obligation=0", "").body, `dispute?dispute=d%2F1"`, "paused")
 	has("the deal", v.sends("GET", "/inbox/sessions/"+string(takes.ID()), "").body, `dispute?dispute=d%2F1"`)
 	enters(colin)
+	has("a colleague's list", v.sends("GET", "/inbox/disputes", "").body, "cracked")
+	enters(judy)
 	if list := v.sends("GET", "/inbox/disputes?status=all", "").body; !strings.Contains(list, "No disputes") || strings.Contains(list, "cracked") {
-		t.Error("a colleague sees a dispute of others")
+		t.Error("another organisation sees a dispute of others")
 	}
 	if got := v.sends("GET", at, ""); got.status != http.StatusNotFound {
-		t.Errorf("a colleague gets %d", got.status)
+		t.Errorf("another organisation gets %d", got.status)
 	}
 	_, err = gives.Inform(w.Ctx, performatives.Reply, performatives.ReplyData{DisputeID: "d/1", Position: performatives.Concede})
 	testkit.Must(t, err)

@@ -114,6 +114,11 @@ func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 	return v
 }
 
+// Disputed leads to the dispute that the item asks about.
+func (v *item) Disputed() string {
+	return link("sessions/"+string(v.Session)+"/dispute", values("dispute", v.Dispute))
+}
+
 // adversarial is the reason of an agent that suspects bad faith.
 const adversarial = "adversarial-detected"
 
