@@ -87,6 +87,23 @@ func (i *Inbox) due(r *http.Request, who *person) (*dues, error) {
 	return d, nil
 }
 
+// A dueNow is how much is overdue, and due soon, for a line above the queue.
+type dueNow struct{ Overdue, Soon int }
+
+func (i *Inbox) dueNow(r *http.Request, who *person) (n dueNow, err error) {
+	rows, _, err := i.allDue(r.Context(), who.Agent, "")
+	now := i.Now()
+	for _, row := range rows {
+		switch {
+		case row.Overdue(now):
+			n.Overdue++
+		case !row.Until.IsZero() && row.Until.Before(now.Add(soonIs)):
+			n.Soon++
+		}
+	}
+	return n, err
+}
+
 // Overdue reports whether the time of what is due has passed.
 func (d *dueRow) Overdue(now time.Time) bool {
 	return d.Status == session.ObligationBreached || !d.Until.IsZero() && d.Until.Before(now) && !d.Paused()

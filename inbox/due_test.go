@@ -79,6 +79,9 @@ func TestDue(t *testing.T) {
 		t.Error("what was waived is shown as due")
 	}
 
+	if line := v.sends("GET", "/inbox/part/due", "").body; line != `<p class="dev"><b>1 obligation is overdue</b>, and 2 obligations are due within seven days. <a href="due">What is due</a></p>` {
+		t.Errorf("the line above the queue is %s", line)
+	}
 	home := v.sends("GET", "/inbox/home", "").body
 	if !strings.Contains(home, "Overdue, or due within seven days") || !strings.Contains(home, "bring the spoons") || strings.Contains(home, "send the saucers") {
 		t.Error("home does not show what is overdue or due soon, and no more")
@@ -127,6 +130,9 @@ func TestDueOfOthers(t *testing.T) {
 	promises(w, beta, alpha, "cups", performatives.Obligation{Party: beta, Action: "send the cups", Deadline: in(time.Hour)})
 	if page := v.sends("GET", "/inbox/due", "").body; !strings.Contains(page, "Nothing is due") || strings.Contains(page, "cups") {
 		t.Error("a colleague is told of a deal")
+	}
+	if line := v.sends("GET", "/inbox/part/due", "").body; line != "" {
+		t.Errorf("the line above the queue is %s", line)
 	}
 	if sheet := v.sends("GET", "/inbox/due.csv", "").body; strings.Contains(sheet, "cups") {
 		t.Error("a colleague exports a deal")

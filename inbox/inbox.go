@@ -93,6 +93,7 @@ func New(o Options) *Inbox {
 		"GET /settings":         whole(i, "settings", "settings", i.settings, func(*settings) string { return "Settings" }),
 		"GET /checks":           whole(i, "checks", "checkspane", i.checks, func(*checks) string { return "Checks" }),
 		"GET /checks/{id}":      whole(i, "checks", "checkpane", i.check, func(c *check) string { return oneLine(c.Scope) }),
+		"GET /part/due":         part(i, "duenow", i.dueNow),
 		"GET /part/agents":      part(i, "agentlist", i.agents),
 		"GET /part/queue":       part(i, "queue", i.queueBeside),
 		"GET /part/find":        part(i, "find", i.find),

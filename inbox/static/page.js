@@ -7,7 +7,7 @@ import * as drafts from './drafts.js';
 import * as finder from './finder.js';
 import * as filters from './filters.js';
 import * as requests from './requests.js';
-import { $, all, body, item, main, panes, queue, rows, toDoor, told } from './dom.js';
+import { $, all, body, item, main, panes, put, queue, rows, toDoor, told } from './dom.js';
 import { door } from './door.js';
 import { ready } from './dialogs.js';
 import { call, note, openForm, sign } from './forms.js';
@@ -184,5 +184,8 @@ if (body.dataset.page === 'login') {
       $('span', sign).textContent = live === 'yes' ? 'live' : 'not live: reconnecting';
     }, live === 'yes' ? 0 : 1500);
   });
-  if (panes) addEventListener('popstate', moved);
+  if (panes) {
+    addEventListener('popstate', moved);
+    requests.part('part/due').then(({ ok, html }) => { if (ok) put($('#due-now'), html); }, () => {}); // it is a hint
+  }
 }

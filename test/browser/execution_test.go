@@ -119,6 +119,9 @@ func TestDelivery(t *testing.T) {
 	}
 	b.presses("u")
 	b.reads(".list .n", "10 of 50 boxes")
+	b.opens("")
+	b.reads("#due-now", "1 obligation is due within seven days")
+	b.accessible("the queue with what is due")
 }
 
 // TestDispute has a human dispute a delivery with a file as evidence, and a human arbiter decide it.
