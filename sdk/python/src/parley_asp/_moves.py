@@ -28,6 +28,8 @@ def act_of(decision: Act, deal: Deal[Any]) -> JSON:
         body["data"] = _data(body.get("data"), fills["data"])
     else:
         body.update(fills)
+    if decision.performative in ("PROPOSE", "COUNTER") and decision.kind is None and deal.schema in deal.schemas:
+        body["schema"] = deal.schema
     body.update(_plain(decision.also))
     if "subject" in move["fill"] and not body.get("subject"):
         body["subject"] = deal.purpose or "an offer"

@@ -125,6 +125,7 @@ class Deal(Generic[T]):
     entries: Sequence[JSON] = field(repr=False, default=())
     model: type[T] | None = field(repr=False, default=None)
     check: Delegation | None = None  # what was delegated to you in this session
+    schema: str | None = None  # the name of the model as a terms schema
 
     @property
     def id(self) -> str:
@@ -175,6 +176,17 @@ class Deal(Generic[T]):
     def private(self) -> Any:
         """What your side alone may know, as the invitation said."""
         return self.view.get("private")
+
+    @property
+    def schemas(self) -> Sequence[str]:
+        """Names of the terms schemas that the invitation lists, as far as you may read it."""
+        found: Sequence[str] = ()
+        for e in self.entries:
+            if e["performative"] == "ACCEPT":
+                break
+            if e["performative"] in ("PROPOSE", "COUNTER"):  # a countered invitation is another one
+                found = tuple((_body(e).get("terms") or {}).get("schemas") or ())
+        return found
 
     @cached_property
     def offers(self) -> Sequence[Offer[T]]:
