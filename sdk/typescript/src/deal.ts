@@ -11,6 +11,8 @@ import type { DisputeView, Entry, Move, ObligationView, OfferView, OpenView, Sna
 export interface TermsSchema<T> {
   readonly '~standard': {
     readonly validate: (value: unknown) => Validated<T> | Promise<Validated<T>>;
+    /** Of a Standard JSON Schema, which can be published. */
+    readonly jsonSchema?: { readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown> } | undefined;
   };
 }
 
@@ -124,6 +126,8 @@ export class Deal<T> {
     schema: TermsSchema<T> | undefined,
     /** What was delegated to you in this session, while it waits for you. */
     readonly check: Delegation | undefined,
+    /** The name under which the schema of terms is published. */
+    readonly schemaName?: string,
   ) {
     this.offers = view.offers.map((o) => new Offer(o, schema));
     this.agreed = view.agreed && new Offer(view.agreed, schema);
@@ -153,6 +157,13 @@ export class Deal<T> {
   }
   /** What your side alone may know, as the invitation said. */
   get private(): unknown { return this.view.private; }
+  /** Names of the terms schemas that the invitation lists, as far as you may read it. */
+  get schemas(): readonly string[] {
+    const answered = this.entries.findIndex((e) => e.performative === 'ACCEPT');
+    const before = this.entries.slice(0, answered < 0 ? undefined : answered);
+    const invitation = before.findLast((e) => e.performative === 'PROPOSE' || e.performative === 'COUNTER'); // a countered one is another
+    return (invitation?.content.body['terms'] as { schemas?: string[] } | undefined)?.schemas ?? [];
+  }
   /** The newest open offer of another side. */
   get theirOffer(): Offer<T> | undefined { return this.offers.findLast((o) => o.open && !o.mine); }
   /** Your newest open offer. */
