@@ -83,6 +83,15 @@ export interface Delegation {
   readonly result: unknown;
 }
 
+/** A COMMIT to an offer that is open or was accepted. `raw` is its body. */
+export interface Commitment {
+  readonly id: string;
+  readonly by: string;
+  readonly mine: boolean;
+  readonly open: boolean;
+  readonly raw: Readonly<Record<string, unknown>>;
+}
+
 /** What humans of your side decided about an offer. */
 export interface Approval {
   readonly id: string;
@@ -174,6 +183,12 @@ export class Deal<T> {
   get questions(): readonly Item[] { return this.open.filter((i) => i.kind === 'question' && i.for.includes(this.me)); }
   /** The session waits for your side, and you may answer. */
   get yours(): boolean { return this.view.waiting?.yours ?? false; }
+  /** Your newest offer has expired or was rejected, and nothing waits for anybody: the next offer, or the end, is yours to say. */
+  get lapsed(): boolean {
+    const last = this.offers.at(-1);
+    if (this.over || this.agreed || this.open.length > 0 || !last?.mine || !this.allows('PROPOSE')) return false;
+    return last.status === 'expired' || last.status === 'rejected';
+  }
   /** When the session ends if nobody answers. */
   get deadline(): Date | undefined { return this.view.waiting?.deadline ? new Date(this.view.waiting.deadline) : undefined; }
   /** Exactly what you may send now. */
@@ -220,6 +235,20 @@ export class Deal<T> {
       }
     }
     return found;
+  }
+
+  /** The newest commitment to an offer, of either side, that was not rejected or taken back. */
+  commitment(offer: string | { readonly id: string }): Commitment | undefined {
+    const about = typeof offer === 'string' ? offer : offer.id;
+    const found = new Map<string, Commitment>();
+    for (const e of this.entries) {
+      const body = e.content.body;
+      if (e.performative === 'COMMIT' && body['referenceId'] === about) {
+        const id = text(body['commitmentId']);
+        found.set(id, { id, by: by(e), mine: by(e) === this.me, open: this.open.some((i) => i.id === id), raw: body });
+      } else if (e.performative === 'REJECT' || e.performative === 'WITHDRAW') found.delete(text(body['referenceId']));
+    }
+    return [...found.values()].at(-1);
   }
 
   /** What a human of your side decided when you asked about this very offer. */
