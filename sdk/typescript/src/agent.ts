@@ -99,7 +99,7 @@ export class Agent<T> {
     this.#transport = options.transport ?? httpOf(options);
   }
 
-  /** Decide when the session waits for you, your offer lapsed, or something is agreed and you may close or commit. */
+  /** Decide when the session waits for you, your offer lapsed, or something is agreed and you may close, commit or accept. */
   onTurn(handler: Handler<T>): this { this.#handlers.turn = handler; return this; }
   /** Answer an invitation. Without this handler invitations are left alone. */
   onInvitation(handler: Handler<T>): this { this.#handlers.invitation = handler; return this; }
@@ -326,11 +326,11 @@ export class Agent<T> {
         this.#rest(session, work, deal, decision?.seconds);
         return;
       }
-      const draft = draftOf(decision, deal);
-      if (committedBefore(deal, draft)) {
+      if (committedBefore(deal, decision)) {
         this.#rest(session, work, deal, undefined);
         return;
       }
+      const draft = draftOf(decision, deal);
       if (draft.performative === 'ESCALATE') askedBefore(deal, draft.body['referenceId']);
       if (said >= mostInARow) throw new LoopError(`${said} acts in a row, the last ${draft.performative}: nobody else has said anything`);
       if (this.#stop.signal.aborted) return;
@@ -521,13 +521,13 @@ function whose<T>(deal: Deal<T>): 'turn' | 'invitation' | 'check' | undefined {
   if (deal.state === 'ESCALATED') return undefined;
   if (deal.invitation) return 'invitation';
   if (deal.check) return 'check';
-  return deal.yours || deal.lapsed || (deal.agreed && (deal.allows('CLOSE') || deal.allows('COMMIT'))) ? 'turn' : undefined;
+  return deal.yours || deal.lapsed || (deal.agreed && ['CLOSE', 'COMMIT', 'ACCEPT'].some((act) => deal.allows(act))) ? 'turn' : undefined;
 }
 
 /** Whether a COMMIT says again what the same side said about the same offer, and what is open or accepted still. */
-function committedBefore<T>(deal: Deal<T>, { performative, body }: Draft): boolean {
-  const said = performative === 'COMMIT' && typeof body['referenceId'] === 'string' ? deal.commitment(body['referenceId']) : undefined;
-  return said !== undefined && said.mine && ['terms', 'outcome'].every((name) => canonical([said.raw[name]]) === canonical([body[name]]));
+function committedBefore<T>(deal: Deal<T>, { performative, reference, fills }: Act): boolean {
+  const made = performative === 'COMMIT' && reference !== undefined ? deal.commitment(reference) : undefined;
+  return made !== undefined && made.mine && ['terms', 'outcome'].every((name) => canonical({ [name]: made.raw[name] }) === canonical({ [name]: fills[name] }));
 }
 
 /** Refuses to ask people twice about one offer, as a framework that runs a step again would. */

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 from ._binding import bound
 from ._http import HTTP
-from ._json import JSON, dumps
-from ._moves import act_of
+from ._json import JSON
+from ._moves import act_of, committed_before
 from ._schema import schema_of
 from ._sign import Signer
 from ._transport import FIRST_PAUSE, Transport, patiently, uuid7_of
@@ -123,7 +123,7 @@ class Agent(Generic[T]):
     # --- handlers
 
     def on_turn(self, handler: Handler[T]) -> Handler[T]:
-        """Decide when the session waits for you, your offer lapsed, or something is agreed and you may close or commit."""
+        """Decide when the session waits for you, your offer lapsed, or something is agreed and you may close, commit or accept."""
         return self._on("turn", handler)
 
     def on_invitation(self, handler: Handler[T]) -> Handler[T]:
@@ -377,10 +377,10 @@ class Agent(Generic[T]):
             if decision is None or isinstance(decision, Wait):
                 self._rest(session, work, deal, decision.seconds if decision else None)
                 return
-            act = act_of(decision, deal)
-            if _committed_before(deal, act):
+            if committed_before(decision, deal):
                 self._rest(session, work, deal, None)
                 return
+            act = act_of(decision, deal)
             if isinstance(decision, Escalate) and act["body"].get("referenceId"):
                 self._asked_before(deal, act["body"]["referenceId"])
             if said >= MOST_IN_A_ROW:
@@ -545,16 +545,9 @@ def _whose(deal: Deal[Any]) -> str | None:
         return "invitation"
     if deal.check is not None:
         return "check"
-    if deal.yours or deal.lapsed or (deal.agreed is not None and (deal.allows("CLOSE") or deal.allows("COMMIT"))):
+    if deal.yours or deal.lapsed or (deal.agreed is not None and any(deal.allows(act) for act in ("CLOSE", "COMMIT", "ACCEPT"))):
         return "turn"
     return None
-
-
-def _committed_before(deal: Deal[Any], act: JSON) -> bool:
-    """Whether a COMMIT says again what the same side said about the same offer, and what is open or accepted still."""
-    body = act["body"]
-    said = deal.commitment(body.get("referenceId") or "") if act["performative"] == "COMMIT" else None
-    return bool(said and said.mine and all(dumps(said.raw.get(n)) == dumps(body.get(n)) for n in ("terms", "outcome")))
 
 
 def options_from_env() -> dict[str, Any]:
