@@ -117,11 +117,11 @@ var (
 		"an agent's own assessment in answer to a call")
 
 	SchemaPut = define[PutSchema, Schema]("schema.put", Principal, Write,
-		"register a terms schema, which never changes after that")
+		"register a terms schema, which never changes after that", at("PUT /schemas/{name}"))
 	SchemaGet = define[SchemaRef, Schema]("schema.get", Principal, Read,
-		"one body schema or terms schema")
+		"one body schema or terms schema", at("GET /schemas/{name}"))
 	SchemaList = define[ListSchemas, SchemaNames]("schema.list", Principal, Read,
-		"the names of all schemas")
+		"the names of all schemas", at("GET /schemas"))
 
 	EscalationList = define[ListEscalations, Escalations]("escalation.list", Principal, Read,
 		"the escalation inbox: open items first, the one due first at the top", at("GET /escalations"))

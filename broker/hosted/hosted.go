@@ -141,6 +141,15 @@ type speech struct {
 
 // once says an act once under its key. It fails with store.ErrConflict if another request was faster.
 func (s speech) once(ctx context.Context, made Act) (api.Acceptance, error) {
+	if s.said.IfHead != "" { // noted, since the act may end the agent's part in the session, and is said again after that
+		state, _, err := s.accepted(ctx, s.as, made)
+		if err != nil {
+			return api.Acceptance{}, err
+		}
+		if state.Next > 0 && state.Head == s.said.IfHead {
+			made.Link = &performatives.Link{Sequence: state.Next, PreviousHash: state.Head}
+		}
+	}
 	first, repeat, err := s.reserve(ctx, s.as, s.said.Key, made)
 	if err != nil {
 		return api.Acceptance{}, err
@@ -153,10 +162,12 @@ func (s speech) once(ctx context.Context, made Act) (api.Acceptance, error) {
 		if !errors.Is(err, &session.Refusal{Code: session.StaleTimestamp}) {
 			return accepted, err
 		}
-	} else if _, taken, err := s.accepted(ctx, s.as, first.Act); err != nil {
+	} else if state, taken, err := s.accepted(ctx, s.as, first.Act); err != nil {
 		return api.Acceptance{}, err
 	} else if taken {
 		return api.Acceptance{}, reused(s.said, first.Message)
+	} else if first.Link != nil && state.Next == 0 { // the first may have ended the agent's part
+		return api.Acceptance{}, session.NoSuchSession()
 	}
 	// The first attempt was not accepted. Its message id stays, so only one of the two can be.
 	again := made
@@ -202,7 +213,9 @@ func (s speech) say(ctx context.Context, made Act) (accepted api.Acceptance, err
 				return accepted, err
 			}
 		case said.IfHead != "" && state.Next == 0:
-			return accepted, session.NoSuchSession()
+			if now.Link == nil { // else it makes the same envelope as before it lost its part
+				return accepted, session.NoSuchSession()
+			}
 		case said.IfHead != "" && said.IfHead != state.Head:
 			return accepted, s.moved(ctx, state)
 		case said.IfHead != "" || state.Mode != nil && state.Mode.Signed && answersOffers[act]:

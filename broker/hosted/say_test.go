@@ -143,6 +143,44 @@ func TestIfHead(t *testing.T) {
 	}
 }
 
+// An act that ends the sender's part in the session, said again, is answered with its first acceptance.
+func TestLastWord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const lawyer, spy = performatives.Agent("agent://acme.com/lawyer"), performatives.Agent("agent://spy.io/spy")
+	for _, a := range []performatives.Agent{lawyer, spy} {
+		_, err := w.OperatorClient().AddHosted(w.Ctx, api.Card{Agent: a})
+		testkit.Must(t, err)
+	}
+	id := w.opened("asp/1")
+	asked := w.must(buyer, id, "DELEGATE", `{"targetAgent":"`+string(lawyer)+`","scope":"check it","authority":"advisory"}`)
+	declines := api.Say{
+		Session: id, Performative: "REJECT", IfHead: asked.Hash, Message: performatives.MessageID(testkit.NewID()), Key: "k1",
+		Body: jsontext.Value(`{"referenceId":"` + string(asked.Message) + `","code":"unspecified","reason":"no time","retryable":false}`),
+	}
+	first, err := w.says(lawyer, declines)
+	testkit.Must(t, err)
+	for _, restarted := range []bool{false, true} {
+		if restarted {
+			w.Down()
+			w.Up()
+		}
+		if again, err := w.says(lawyer, declines); err != nil || !again.Duplicate || again.Hash != first.Hash {
+			t.Errorf("restarted %t: it is answered %+v, %v, at first %+v", restarted, again, err, first)
+		}
+		other := declines
+		other.Body = jsontext.Value(strings.Replace(string(declines.Body), "no time", "no wish", 1))
+		if _, err := w.says(lawyer, other); err == nil {
+			t.Errorf("restarted %t: something else under the key is accepted", restarted)
+		}
+		for range 2 {
+			if _, err := w.says(spy, declines); !refused(err, session.UnknownSession) {
+				t.Errorf("restarted %t: somebody else is answered %v", restarted, err)
+			}
+		}
+	}
+}
+
 // In a mode that signs agreements, offers and answers are linked and signed, whatever comes between them.
 func TestBinding(t *testing.T) {
 	t.Parallel()

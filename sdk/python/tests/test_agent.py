@@ -24,6 +24,7 @@ from parley_asp import (
     ParleyError,
     Propose,
     Refusal,
+    Reject,
     Wait,
     Withdraw,
 )
@@ -298,6 +299,49 @@ def test_offer_that_expires(broker: Broker) -> None:
             deal = await asked
             acts = [a for _, a in await transcript(buyer, deal.id)]
             assert deal.agreed and deal.agreed.terms.price == 70 and acts.count("ACCEPT") == 2 and len(slept) == 1, (slept, acts)
+
+    run(main())
+
+
+def test_an_offer_that_lapsed_is_its_authors_turn(broker: Broker) -> None:
+    buyer: Agent[Any] = Agent(url=broker.url, token=BUYER)
+    other: Agent[Any] = Agent(url=broker.url, token=SELLER)
+    asked: list[str] = []
+
+    @buyer.on_turn
+    def decide(deal: Deal[Any]) -> Decision:
+        assert deal.lapsed and not deal.their_offer
+        asked.append(deal.offers[-1].status)
+        return Propose({"price": 70}) if len(asked) == 1 else Close()
+
+    async def main() -> None:
+        until = (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        session = await buyer.open(SELLER, "cups", Propose({"price": 60}, also={"validUntil": until}))
+        await other.say(await other.deal(session), Accept("invitation"))
+        assert (await buyer.reduce(session)).my_offer and not asked
+        broker.advance("2h")
+        deal = await buyer.reduce(session)
+        assert deal.my_offer and deal.my_offer.raw["price"] == 70 and asked == ["expired"]
+        deal = await other.deal(session)
+        await other.say(deal, Reject(deal.their_offer))
+        assert (await buyer.reduce(session)).over and asked == ["expired", "rejected"]
+        await buyer.close()
+        await other.close()
+
+    run(main())
+
+
+def test_an_end_that_is_said_outside_a_handler(broker: Broker) -> None:
+    async def main() -> None:
+        buyer: Agent[Any] = Agent(url=broker.url, token=BUYER)
+        other: Agent[Any] = Agent(url=broker.url, token=SELLER)
+        async with buyer:
+            asked = asyncio.create_task(buyer.negotiate(SELLER, "cups", {"price": 60}))
+            while not (rows := (await other.call("session.list", {}))["sessions"]):
+                await other.call("turn.wait", {"seconds": 1})
+            await buyer.say(await buyer.deal(rows[0]["sessionId"]), Withdraw("invitation"))
+            assert (await asked).over
+        await other.close()
 
     run(main())
 

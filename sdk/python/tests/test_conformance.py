@@ -155,8 +155,6 @@ class Stage:
             self.acts -= 1
             if self.again.get(rest, ("",))[0] != who:
                 raise LeftOut("says again what it did not say")
-            if await self.deal(who) is None:
-                raise LeftOut("is said again by a hosted agent that has no part any more, which the broker then refuses")
             how, do = "said again", self.again[rest][1]
         else:
             how, do = await self.prepared(who, performative, rest)

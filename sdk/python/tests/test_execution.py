@@ -66,10 +66,12 @@ def test_carried_out(broker: Broker) -> None:
     @buys.on_turn
     def buy(deal: Deal[Any]) -> Decision:
         if deal.state == "EXECUTING":
+            assert deal.agreed
+            made = deal.commitment(deal.agreed)
+            assert made.mine and not made.open and made.raw["terms"]["obligations"] == [owed]
             executing.set()
-        elif deal.agreed and deal.allows("COMMIT", deal.agreed) and not any(i.kind == "commitment" for i in deal.open):
-            return Commit(deal.agreed, obligations=[owed])
-        return None
+        # Asked again before the other side has accepted, it says the same, which commits once.
+        return Commit(deal.agreed, obligations=[owed]) if deal.agreed else None
 
     async def says(who: Agent[Any], session: str, make: Callable[[Deal[Any]], Act]) -> Deal[Any]:
         await who.say(await who.deal(session), make(await who.deal(session)))
@@ -107,6 +109,7 @@ def test_carried_out(broker: Broker) -> None:
             now = await says(buys, session, lambda d: Waive(d.obligations[0], "no longer needed"))
             now = await says(buys, session, lambda d: Close.completed())
             assert (now.state, now.outcome) == ("CLOSED", "completed")
+            assert [e["performative"] for e in now.entries].count("COMMIT") == 1
         await arbiter.close()
 
     run(main())

@@ -36,6 +36,11 @@ export interface AgentOptions<T> {
   seed?: string | undefined;
   /** The author's schema of terms: zod's, or any other Standard Schema. */
   terms?: TermsSchema<T>;
+  /**
+   * The name under which the first invitation publishes `terms` as a terms schema, such as `acme-cups-v1`. A name is of
+   * one schema for ever, so a changed schema needs another. The broker then checks the terms of offers that name it.
+   */
+  schema?: string;
   /** Another way to the broker than HTTP: `nats({…})` of `@parley-asp/sdk/nats`. */
   transport?: Transport;
 }
@@ -73,6 +78,8 @@ export function agent<T = Record<string, unknown>>(options: AgentOptions<T>): Ag
 
 export class Agent<T> {
   readonly #schema: TermsSchema<T> | undefined;
+  readonly #named: string | undefined;
+  #published: Promise<unknown> | undefined;
   readonly #transport: Transport;
   readonly #handlers: { turn?: Handler<T>; invitation?: Handler<T>; check?: Handler<T> } = {};
   readonly #work = new Map<string, Work<T>>();
@@ -87,10 +94,12 @@ export class Agent<T> {
 
   constructor(options: AgentOptions<T>) {
     this.#schema = options.terms;
+    this.#named = options.schema;
+    if (options.schema !== undefined) jsonOf(options.terms); // throws
     this.#transport = options.transport ?? httpOf(options);
   }
 
-  /** Decide when the session waits for you, or when something is agreed and you may close or commit. */
+  /** Decide when the session waits for you, your offer lapsed, or something is agreed and you may close, commit or accept. */
   onTurn(handler: Handler<T>): this { this.#handlers.turn = handler; return this; }
   /** Answer an invitation. Without this handler invitations are left alone. */
   onInvitation(handler: Handler<T>): this { this.#handlers.invitation = handler; return this; }
@@ -133,7 +142,8 @@ export class Agent<T> {
 
   /**
    * Invite an agent, make the first offer (its terms, or the whole act), and let `onTurn` decide until the session
-   * is over. The same arguments are the same session, also after a crash.
+   * is over. The same arguments are the same session, also after a crash. It throws a Refusal if the invitation is
+   * refused, or the name of `schema` is taken by another one (`duplicate`).
    */
   async negotiate(peer: string, subject: string, first?: (T & Terms) | Act, o: NegotiateOptions = {}): Promise<Deal<T>> {
     this.start();
@@ -188,6 +198,7 @@ export class Agent<T> {
   /** Say one act on a deal, outside a handler, and return the deal after it, as far as you may still read it. */
   async say(deal: Deal<T>, decision: Act): Promise<Deal<T>> {
     await this.#say(deal, draftOf(decision, deal));
+    if (this.#loop && this.#work.has(deal.id)) this.#wake(deal.id); // what the agent says itself is no news
     try {
       return await this.deal(deal.id);
     } catch (error) {
@@ -315,6 +326,10 @@ export class Agent<T> {
         this.#rest(session, work, deal, decision?.seconds);
         return;
       }
+      if (committedBefore(deal, decision)) {
+        this.#rest(session, work, deal, undefined);
+        return;
+      }
       const draft = draftOf(decision, deal);
       if (draft.performative === 'ESCALATE') askedBefore(deal, draft.body['referenceId']);
       if (said >= mostInARow) throw new LoopError(`${said} acts in a row, the last ${draft.performative}: nobody else has said anything`);
@@ -366,7 +381,7 @@ export class Agent<T> {
     }
     const me = snapshot.you.agentId ?? '';
     const checks = snapshot.open.some((i) => (i.kind === 'delegation' || i.kind === 'check') && i.for.includes(me));
-    return new Deal(snapshot, [...work.entries], this.#schema, checks ? await this.#check(session, me) : undefined);
+    return new Deal(snapshot, [...work.entries], this.#schema, checks ? await this.#check(session, me) : undefined, this.#named);
   }
 
   async #check(session: string, me: string): Promise<Delegation> {
@@ -397,8 +412,21 @@ export class Agent<T> {
     await this.#freshly(() => this.#transport.say(deal.id, said, deal.view.head, id));
   }
 
+  /** Registers the schema of terms, once. The same again changes nothing, and another one is refused. */
+  async #publish(): Promise<void> {
+    if (this.#named === undefined) return;
+    this.#published ??= this.call('schema.put', { name: this.#named, schema: jsonOf(this.#schema) });
+    try {
+      await this.#published;
+    } catch (error) {
+      this.#published = undefined;
+      throw error;
+    }
+  }
+
   async #invite(session: string, peer: string, subject: string, o: NegotiateOptions): Promise<void> {
-    const terms = { purpose: subject, participants: [peer], mode: o.mode, policy: o.policy };
+    const terms = { purpose: subject, participants: [peer], mode: o.mode, policy: o.policy, schemas: this.#named && [this.#named] };
+    await this.#publish();
     const draft = { performative: 'PROPOSE', body: { proposalId: 'invitation', type: 'session-invitation', subject, terms } };
     const id = await uuid7Of(session, noHash, draft.performative, draft.body);
     try {
@@ -474,6 +502,13 @@ function newWork<T>(): Work<T> {
   return { entries: [], woken: false, running: false, finals: new Set() };
 }
 
+/** The JSON Schema of what a schema of terms reads. */
+function jsonOf<T>(terms: TermsSchema<T> | undefined): Record<string, unknown> {
+  const made = terms?.['~standard'].jsonSchema?.input({ target: 'draft-2020-12' });
+  if (!made) throw new TypeError('schema names what terms publishes: agent({ terms, schema }), with terms that are a Standard JSON Schema, such as those of zod 4.2');
+  return made;
+}
+
 /** Adds the news of a snapshot to the entries before it; reports whether there were any. */
 function take(entries: Entry[], snapshot: Snapshot): boolean {
   const before = entries.length;
@@ -486,7 +521,13 @@ function whose<T>(deal: Deal<T>): 'turn' | 'invitation' | 'check' | undefined {
   if (deal.state === 'ESCALATED') return undefined;
   if (deal.invitation) return 'invitation';
   if (deal.check) return 'check';
-  return deal.yours || (deal.agreed && (deal.allows('CLOSE') || deal.allows('COMMIT'))) ? 'turn' : undefined;
+  return deal.yours || deal.lapsed || (deal.agreed && ['CLOSE', 'COMMIT', 'ACCEPT'].some((act) => deal.allows(act))) ? 'turn' : undefined;
+}
+
+/** Whether a COMMIT says again what the same side said about the same offer, and what is open or accepted still. */
+function committedBefore<T>(deal: Deal<T>, { performative, reference, fills }: Act): boolean {
+  const made = performative === 'COMMIT' && reference !== undefined ? deal.commitment(reference) : undefined;
+  return made !== undefined && made.mine && ['terms', 'outcome'].every((name) => canonical({ [name]: made.raw[name] }) === canonical({ [name]: fills[name] }));
 }
 
 /** Refuses to ask people twice about one offer, as a framework that runs a step again would. */

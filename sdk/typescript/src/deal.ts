@@ -11,6 +11,8 @@ import type { DisputeView, Entry, Move, ObligationView, OfferView, OpenView, Sna
 export interface TermsSchema<T> {
   readonly '~standard': {
     readonly validate: (value: unknown) => Validated<T> | Promise<Validated<T>>;
+    /** Of a Standard JSON Schema, which can be published. */
+    readonly jsonSchema?: { readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown> } | undefined;
   };
 }
 
@@ -81,6 +83,15 @@ export interface Delegation {
   readonly result: unknown;
 }
 
+/** A COMMIT to an offer that is open or was accepted. `raw` is its body. */
+export interface Commitment {
+  readonly id: string;
+  readonly by: string;
+  readonly mine: boolean;
+  readonly open: boolean;
+  readonly raw: Readonly<Record<string, unknown>>;
+}
+
 /** What humans of your side decided about an offer. */
 export interface Approval {
   readonly id: string;
@@ -124,6 +135,8 @@ export class Deal<T> {
     schema: TermsSchema<T> | undefined,
     /** What was delegated to you in this session, while it waits for you. */
     readonly check: Delegation | undefined,
+    /** The name under which the schema of terms is published. */
+    readonly schemaName?: string,
   ) {
     this.offers = view.offers.map((o) => new Offer(o, schema));
     this.agreed = view.agreed && new Offer(view.agreed, schema);
@@ -153,6 +166,13 @@ export class Deal<T> {
   }
   /** What your side alone may know, as the invitation said. */
   get private(): unknown { return this.view.private; }
+  /** Names of the terms schemas that the invitation lists, as far as you may read it. */
+  get schemas(): readonly string[] {
+    const answered = this.entries.findIndex((e) => e.performative === 'ACCEPT');
+    const before = this.entries.slice(0, answered < 0 ? undefined : answered);
+    const invitation = before.findLast((e) => e.performative === 'PROPOSE' || e.performative === 'COUNTER'); // a countered one is another
+    return (invitation?.content.body['terms'] as { schemas?: string[] } | undefined)?.schemas ?? [];
+  }
   /** The newest open offer of another side. */
   get theirOffer(): Offer<T> | undefined { return this.offers.findLast((o) => o.open && !o.mine); }
   /** Your newest open offer. */
@@ -163,6 +183,12 @@ export class Deal<T> {
   get questions(): readonly Item[] { return this.open.filter((i) => i.kind === 'question' && i.for.includes(this.me)); }
   /** The session waits for your side, and you may answer. */
   get yours(): boolean { return this.view.waiting?.yours ?? false; }
+  /** Your newest offer has expired or was rejected, and nothing waits for anybody: the next offer, or the end, is yours to say. */
+  get lapsed(): boolean {
+    const last = this.offers.at(-1);
+    if (this.over || this.agreed || this.open.length > 0 || !last?.mine || !this.allows('PROPOSE')) return false;
+    return last.status === 'expired' || last.status === 'rejected';
+  }
   /** When the session ends if nobody answers. */
   get deadline(): Date | undefined { return this.view.waiting?.deadline ? new Date(this.view.waiting.deadline) : undefined; }
   /** Exactly what you may send now. */
@@ -209,6 +235,20 @@ export class Deal<T> {
       }
     }
     return found;
+  }
+
+  /** The newest commitment to an offer, of either side, that was not rejected or taken back. */
+  commitment(offer: string | { readonly id: string }): Commitment | undefined {
+    const about = typeof offer === 'string' ? offer : offer.id;
+    const found = new Map<string, Commitment>();
+    for (const e of this.entries) {
+      const body = e.content.body;
+      if (e.performative === 'COMMIT' && body['referenceId'] === about) {
+        const id = text(body['commitmentId']);
+        found.set(id, { id, by: by(e), mine: by(e) === this.me, open: this.open.some((i) => i.id === id), raw: body });
+      } else if (e.performative === 'REJECT' || e.performative === 'WITHDRAW') found.delete(text(body['referenceId']));
+    }
+    return [...found.values()].at(-1);
   }
 
   /** What a human of your side decided when you asked about this very offer. */

@@ -9,6 +9,8 @@ import type { Draft, Move } from './wire.js';
 export function draftOf<T>(decision: Act, deal: Deal<T>): Draft {
   const move = moveOf(decision, deal);
   const body = structuredClone(move.body);
+  const offers = (decision.performative === 'PROPOSE' || decision.performative === 'COUNTER') && decision.kind === undefined;
+  if (offers && deal.schemaName !== undefined && deal.schemas.includes(deal.schemaName)) body['schema'] = deal.schemaName;
   const { data, ...rest } = decision.fills;
   Object.assign(body, structuredClone(rest));
   if ('data' in decision.fills) body['data'] = decision.performative === 'INFORM' ? dataOf(body['data'], data) : data;

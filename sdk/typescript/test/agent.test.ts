@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { accept, agent, answer, complete, counter, delegate, escalate, NotAllowed, propose, TermsError, wait, withdraw } from '../src/index.js';
+import { accept, agent, answer, close, complete, counter, delegate, escalate, NotAllowed, propose, reject, TermsError, wait, withdraw } from '../src/index.js';
 import { Broker, Counterparty, Human } from '../src/testing.js';
 import { BUYER, buyer, COMPLIANCE, Cups, cups, nine, SELLER, seller, transcript } from './agents.js';
 
@@ -135,4 +135,40 @@ test('an invitation that nobody answers ends after a day', async () => {
   const deal = await asked;
   assert.deepEqual([deal.state, deal.outcome], ['FAILED', 'invitation_timeout']);
   await assert.rejects(broker.advance('-1h'), RangeError);
+});
+
+test('an offer that lapsed is its author\'s turn', async () => {
+  await using broker = await Broker.start();
+  const statuses: string[] = [];
+  await using other = agent({ url: broker.url, token: SELLER });
+  await using buys = agent({ url: broker.url, token: BUYER, terms: Cups }).onTurn((deal) => {
+    assert.ok(deal.lapsed && !deal.theirOffer);
+    statuses.push(deal.offers.at(-1)!.status);
+    return statuses.length === 1 ? propose(cups(70)) : close();
+  });
+  const validUntil = new Date(Date.now() + 3_600_000).toISOString();
+  const session = await buys.open(SELLER, 'cups', propose(cups(60), { also: { validUntil } }));
+  await other.say(await other.deal(session), accept('invitation'));
+  assert.ok((await buys.reduce(session)).myOffer);
+  await broker.advance('2h');
+  assert.equal((await buys.reduce(session)).myOffer?.terms.price, 70);
+  const deal = await other.deal(session);
+  await other.say(deal, reject(deal.theirOffer!));
+  assert.ok((await buys.reduce(session)).over);
+  assert.deepEqual(statuses, ['expired', 'rejected']);
+});
+
+test('an end that is said outside a handler ends the negotiation', async () => {
+  await using broker = await Broker.start();
+  await using other = agent({ url: broker.url, token: SELLER });
+  await using buys = agent({ url: broker.url, token: BUYER });
+  const asked = buys.negotiate(SELLER, 'cups', { price: 60 });
+  let sessions: { sessionId: string }[] = [];
+  while (sessions.length === 0) {
+    await other.call('turn.wait', { seconds: 1 });
+    ({ sessions } = (await other.call('session.list', {})) as { sessions: { sessionId: string }[] });
+  }
+  await broker.advance('2h');
+  await buys.say(await buys.deal(sessions[0]!.sessionId), withdraw('invitation'));
+  assert.ok((await asked).over);
 });

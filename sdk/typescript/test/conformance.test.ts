@@ -108,7 +108,6 @@ class Stage {
     if (performative === 'again') {
       this.#acts--;
       if (said?.who !== who) throw new LeftOut('says again what it did not say');
-      if (!(await this.#deal(who))) throw new LeftOut('is said again by a hosted agent that has no part any more, which the broker then refuses');
       said = { ...said, how: 'said again' };
     } else {
       said = await this.#prepared(who, performative, rest);

@@ -16,6 +16,7 @@ test('a commitment is carried out and disputed', { timeout: 60_000 }, async () =
   await using broker = await Broker.start();
   const url = broker.url;
   const deadline = new Date(Date.now() + 3_600_000).toISOString();
+  const obligations = [{ party: SELLER, action: 'deliver cups', quantity: 10, unit: 'box', deadline }];
   let id = '';
   let begun = (): void => undefined;
   const executing = new Promise<void>((resolve) => (begun = resolve));
@@ -28,13 +29,15 @@ test('a commitment is carried out and disputed', { timeout: 60_000 }, async () =
   }).start();
   await using buys = agent<Loose>({ url, token: BUYER }).onTurn((d) => {
     id = d.id;
-    if (d.state === 'EXECUTING') begun();
-    if (d.agreed && d.state !== 'EXECUTING' && d.allows('COMMIT', d.agreed) && !d.open.some((i) => i.kind === 'commitment')) {
-      return commit(d.agreed, { obligations: [{ party: SELLER, action: 'deliver cups', quantity: 10, unit: 'box', deadline }] });
+    if (d.state === 'EXECUTING') {
+      const made = d.commitment(d.agreed!)!;
+      assert.deepEqual([made.mine, made.open, made.raw['terms']], [true, false, { obligations }]);
+      begun();
     }
-    return undefined;
+    // Asked again before the other side has accepted, it says the same, which commits once.
+    return d.agreed && commit(d.agreed, { obligations });
   });
-  buys.negotiate(SELLER, 'cups', propose({ price: 60 }), { policy: { arbiter: ARBITER }, timeout: 50_000 }).catch(() => undefined); // it is still open when the test ends
+  const asked = buys.negotiate(SELLER, 'cups', propose({ price: 60 }), { policy: { arbiter: ARBITER } });
   await executing;
   const says = async (who: Agent<Loose>, make: (deal: Deal<Loose>) => Act): Promise<Deal<Loose>> => {
     await who.say(await who.deal(id), make(await who.deal(id)));
@@ -63,4 +66,5 @@ test('a commitment is carried out and disputed', { timeout: 60_000 }, async () =
   assert.equal(owed(now).status, 'waived');
   now = await says(buys, () => complete());
   assert.deepEqual([now.state, now.outcome], ['CLOSED', 'completed']);
+  assert.equal((await asked).entries.filter((e) => e.performative === 'COMMIT').length, 1);
 });

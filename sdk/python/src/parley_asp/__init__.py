@@ -19,7 +19,7 @@ from .acts import (
     Withdraw,
 )
 from .agent import Agent
-from .deal import Approval, Deal, Delegation, Item, Offer, fenced
+from .deal import Approval, Commitment, Deal, Delegation, Item, Offer, fenced
 from .errors import ChainConflict, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, TermsError
 from .execution import (
     Amend,
@@ -43,8 +43,9 @@ from .execution import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "Accept", "Act", "Agent", "Amend", "Approval", "ChainConflict", "Clarify", "Close", "Commit", "Compensate", "Concede", "Counter",
-    "Deal", "Decision", "Delegate", "Delegation", "Deliver", "Delivery", "Deny", "Dismiss", "Dispute", "Disputed", "Escalate",
-    "Evidence", "Inform", "Item", "LoopError", "NoAnswer", "NotAllowed", "Obligation", "Observe", "Offer", "ParleyError", "Propose",
-    "Query", "Refusal", "Reject", "Report", "Split", "TermsError", "Uphold", "Wait", "Waive", "Withdraw", "digest_of", "fenced",
+    "Accept", "Act", "Agent", "Amend", "Approval", "ChainConflict", "Clarify", "Close", "Commit", "Commitment", "Compensate", "Concede",
+    "Counter", "Deal", "Decision", "Delegate", "Delegation", "Deliver", "Delivery", "Deny", "Dismiss", "Dispute", "Disputed",
+    "Escalate", "Evidence", "Inform", "Item", "LoopError", "NoAnswer", "NotAllowed", "Obligation", "Observe", "Offer", "ParleyError",
+    "Propose", "Query", "Refusal", "Reject", "Report", "Split", "TermsError", "Uphold", "Wait", "Waive", "Withdraw", "digest_of",
+    "fenced",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ._json import JSON, plain
+from ._json import JSON, dumps, plain
 from .acts import Act
 from .deal import Deal
 from .errors import NotAllowed
@@ -28,6 +28,8 @@ def act_of(decision: Act, deal: Deal[Any]) -> JSON:
         body["data"] = _data(body.get("data"), fills["data"])
     else:
         body.update(fills)
+    if decision.performative in ("PROPOSE", "COUNTER") and decision.kind is None and deal.schema in deal.schemas:
+        body["schema"] = deal.schema
     body.update(_plain(decision.also))
     if "subject" in move["fill"] and not body.get("subject"):
         body["subject"] = deal.purpose or "an offer"
@@ -35,6 +37,13 @@ def act_of(decision: Act, deal: Deal[Any]) -> JSON:
     if to := decision.recipient or move.get("recipient"):
         act["recipient"] = to
     return act
+
+
+def committed_before(decision: Act, deal: Deal[Any]) -> bool:
+    """Whether a COMMIT says again what the same side said about the same offer, and what is open or accepted still."""
+    made = deal.commitment(decision.reference) if decision.performative == "COMMIT" and decision.reference else None
+    says = {**decision.fills(), **decision.also}
+    return bool(made and made.mine and all(dumps(_plain(made.raw.get(n))) == dumps(_plain(says.get(n))) for n in ("terms", "outcome")))
 
 
 def _move(decision: Act, deal: Deal[Any]) -> JSON:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from .deal import Delegation, Item, Offer
+    from .deal import Commitment, Delegation, Item, Offer
     from .execution import Delivery, Reply
 
     AnyOffer = Offer[Any]
@@ -51,7 +51,7 @@ class Act:
 
 @dataclass(frozen=True)
 class _Answer(Act):
-    to: AnyOffer | Item | Delegation | Delivery | Reply | str
+    to: AnyOffer | Commitment | Item | Delegation | Delivery | Reply | str
 
     @property
     def reference(self) -> str | None:

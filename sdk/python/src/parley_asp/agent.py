@@ -21,7 +21,8 @@ from pydantic import BaseModel
 from ._binding import bound
 from ._http import HTTP
 from ._json import JSON
-from ._moves import act_of
+from ._moves import act_of, committed_before
+from ._schema import schema_of
 from ._sign import Signer
 from ._transport import FIRST_PAUSE, Transport, patiently, uuid7_of
 from .acts import Act, Decision, Escalate, Propose, Wait
@@ -80,6 +81,8 @@ class Agent(Generic[T]):
         seed: of the signing key (``SU…``); without one the agent is hosted.
         login: seed of the login key, for NATS.
         terms: the author's pydantic model of terms. A ``float`` field is refused: use Decimal.
+        schema: the name under which the first invitation publishes the model as a terms schema, such as ``acme-cups-v1``. A name
+            is of one schema for ever, so a changed model needs another. The broker then checks the terms of offers that name it.
         floats: allow ``float`` fields.
     """
 
@@ -92,11 +95,17 @@ class Agent(Generic[T]):
         seed: str | None = None,
         login: str | None = None,
         terms: type[T] | None = None,
+        schema: str | None = None,
         floats: bool = False,
     ) -> None:
         if terms is not None and not floats:
             _no_floats(terms)
+        if schema is not None and terms is None:
+            raise TypeError("schema names what terms publishes: Agent(terms=…, schema=…)")
         self.terms = terms
+        self.schema = schema
+        self._published = False
+        self._publishing = asyncio.Lock()
         self._transport = _transport(url, token, agent, seed, login)
         self._handlers: dict[str, Handler[T]] = {}
         self._on_refused: OnRefused[T] | None = None
@@ -107,14 +116,14 @@ class Agent(Generic[T]):
         self._warned = False
 
     @classmethod
-    def from_env(cls, *, terms: type[T] | None = None, floats: bool = False) -> Agent[T]:
+    def from_env(cls, *, terms: type[T] | None = None, schema: str | None = None, floats: bool = False) -> Agent[T]:
         """Read ``PARLEY_URL``, ``PARLEY_TOKEN``, ``PARLEY_AGENT``, ``PARLEY_SEED`` and ``PARLEY_LOGIN``."""
-        return cls(**options_from_env(), terms=terms, floats=floats)
+        return cls(**options_from_env(), terms=terms, schema=schema, floats=floats)
 
     # --- handlers
 
     def on_turn(self, handler: Handler[T]) -> Handler[T]:
-        """Decide when the session waits for you, or when something is agreed and you may close or commit."""
+        """Decide when the session waits for you, your offer lapsed, or something is agreed and you may close, commit or accept."""
         return self._on("turn", handler)
 
     def on_invitation(self, handler: Handler[T]) -> Handler[T]:
@@ -197,6 +206,7 @@ class Agent(Generic[T]):
 
         Raises:
             Refusal: the invitation is refused.
+            Duplicate: the name of the schema is taken by another one.
         """
         if self._loop is None:
             raise ParleyError("use it inside `async with agent:`")
@@ -265,6 +275,8 @@ class Agent(Generic[T]):
         if isinstance(decision, Escalate) and act["body"].get("referenceId"):
             self._asked_before(deal, act["body"]["referenceId"])
         await self._say(deal, act)
+        if self._loop is not None and deal.id in self._work:
+            self._wake(deal.id)  # what the agent says itself is no news
         try:
             return await self.deal(deal.id)
         except (UnknownSession, AuthorityExceeded):  # such as after a delegation was declined, or given back
@@ -365,6 +377,9 @@ class Agent(Generic[T]):
             if decision is None or isinstance(decision, Wait):
                 self._rest(session, work, deal, decision.seconds if decision else None)
                 return
+            if committed_before(decision, deal):
+                self._rest(session, work, deal, None)
+                return
             act = act_of(decision, deal)
             if isinstance(decision, Escalate) and act["body"].get("referenceId"):
                 self._asked_before(deal, act["body"]["referenceId"])
@@ -405,7 +420,7 @@ class Agent(Generic[T]):
         check = None
         if any(i["kind"] in ("delegation", "check") and snapshot["you"].get("agentId") in i["for"] for i in snapshot["open"]):
             check = await self._check(session, str(snapshot["you"].get("agentId")))
-        return Deal(snapshot, tuple(work.entries), self.terms, check)
+        return Deal(snapshot, tuple(work.entries), self.terms, check, self.schema)
 
     async def _look_past(self, session: str, work: _Work[T], head: str) -> Deal[T]:
         """The newest snapshot, once the session has gone on from a head: it may be older than what was said already."""
@@ -463,12 +478,23 @@ class Agent(Generic[T]):
                 raise
             # It was said before: its answer was lost, or another worker said it.
 
+    async def _publish(self, name: str) -> None:
+        """Register the model as a terms schema, once. The same again changes nothing, and another one is refused."""
+        async with self._publishing:
+            if not self._published:
+                assert self.terms is not None
+                await self.call("schema.put", {"name": name, "schema": schema_of(self.terms)})
+                self._published = True
+
     async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> None:
         terms: JSON = {"purpose": subject, "participants": [with_]}
         if mode != "asp/1":
             terms["mode"] = mode
         if policy:
             terms["policy"] = dict(policy)
+        if self.schema is not None:
+            await self._publish(self.schema)
+            terms["schemas"] = [self.schema]
         body = {"proposalId": "invitation", "type": "session-invitation", "subject": subject, "terms": terms}
         act = {"performative": "PROPOSE", "body": body}
         message_id = uuid7_of(session, NO_HASH, "PROPOSE", body)
@@ -519,7 +545,7 @@ def _whose(deal: Deal[Any]) -> str | None:
         return "invitation"
     if deal.check is not None:
         return "check"
-    if deal.yours or (deal.agreed is not None and (deal.allows("CLOSE") or deal.allows("COMMIT"))):
+    if deal.yours or deal.lapsed or (deal.agreed is not None and any(deal.allows(act) for act in ("CLOSE", "COMMIT", "ACCEPT"))):
         return "turn"
     return None
 

@@ -100,6 +100,20 @@ class Delegation:
 
 
 @dataclass(frozen=True)
+class Commitment:
+    """A COMMIT to an offer that is open or was accepted; it is false if there is none. ``raw`` is its body."""
+
+    id: str
+    by: str = ""
+    mine: bool = False
+    open: bool = False
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.id)
+
+
+@dataclass(frozen=True)
 class Approval:
     """What a human of your side decided about an offer. It is true if the agent may go on with the offer."""
 
@@ -125,6 +139,7 @@ class Deal(Generic[T]):
     entries: Sequence[JSON] = field(repr=False, default=())
     model: type[T] | None = field(repr=False, default=None)
     check: Delegation | None = None  # what was delegated to you in this session
+    schema: str | None = None  # the name of the model as a terms schema
 
     @property
     def id(self) -> str:
@@ -175,6 +190,17 @@ class Deal(Generic[T]):
     def private(self) -> Any:
         """What your side alone may know, as the invitation said."""
         return self.view.get("private")
+
+    @property
+    def schemas(self) -> Sequence[str]:
+        """Names of the terms schemas that the invitation lists, as far as you may read it."""
+        found: Sequence[str] = ()
+        for e in self.entries:
+            if e["performative"] == "ACCEPT":
+                break
+            if e["performative"] in ("PROPOSE", "COUNTER"):  # a countered invitation is another one
+                found = tuple((_body(e).get("terms") or {}).get("schemas") or ())
+        return found
 
     @cached_property
     def offers(self) -> Sequence[Offer[T]]:
@@ -240,6 +266,13 @@ class Deal(Generic[T]):
         return bool((self.view.get("waiting") or {}).get("yours"))
 
     @property
+    def lapsed(self) -> bool:
+        """Your newest offer has expired or was rejected, and nothing waits for anybody: the next offer, or the end, is yours to say."""
+        if self.over or self.agreed or self.open or not self.offers or not self.allows("PROPOSE"):
+            return False
+        return self.offers[-1].mine and self.offers[-1].status in ("expired", "rejected")
+
+    @property
     def deadline(self) -> datetime | None:
         """When the session ends if nobody answers."""
         return _time((self.view.get("waiting") or {}).get("deadline"))
@@ -294,6 +327,18 @@ class Deal(Generic[T]):
                 elif found.status == "offered":
                     found = _with(found, status="active")
         return found
+
+    def commitment(self, offer: Offer[T] | str) -> Commitment:
+        """The newest commitment to an offer, of either side, that was not rejected or taken back; it is false if there is none."""
+        found: dict[str, Commitment] = {}
+        for e in self.entries:
+            body = _body(e)
+            if e["performative"] == "COMMIT" and body.get("referenceId") == (offer if isinstance(offer, str) else offer.id):
+                made = str(body["commitmentId"])
+                found[made] = Commitment(made, _by(e), _by(e) == self.me, any(i.id == made for i in self.open), body)
+            elif e["performative"] in ("REJECT", "WITHDRAW"):
+                found.pop(str(body.get("referenceId")), None)
+        return next(reversed(found.values()), Commitment(""))
 
     def approval(self, offer: Offer[T]) -> Approval:
         """What a human of your side decided when you asked about this very offer."""

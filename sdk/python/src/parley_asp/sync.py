@@ -32,9 +32,9 @@ class Agent(Generic[T]):
         self._thread.start()
 
     @classmethod
-    def from_env(cls, *, terms: type[T] | None = None, floats: bool = False) -> Agent[T]:
+    def from_env(cls, *, terms: type[T] | None = None, schema: str | None = None, floats: bool = False) -> Agent[T]:
         """Read the environment, as :meth:`parley_asp.Agent.from_env` does."""
-        return cls(**_async.options_from_env(), terms=terms, floats=floats)
+        return cls(**_async.options_from_env(), terms=terms, schema=schema, floats=floats)
 
     def _do(self, coroutine: Coroutine[Any, Any, R]) -> R:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
