@@ -117,17 +117,25 @@ type Server struct {
 	ending   sync.Once
 }
 
+// Check refuses options that do not fit together: ErrNotLoopback and ErrTLS.
+func (o Options) Check() error {
+	if o.Dev {
+		for _, address := range []string{o.Listen, o.HTTP, o.Websocket, o.MACP, o.Monitor} {
+			if err := loopbackOnly(address); err != nil {
+				return err
+			}
+		}
+	}
+	return o.TLS.check(o.NATS != "")
+}
+
 // Start starts a Server. The broker serves requests when Start returns.
 func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if o.Dev {
-		for _, address := range []string{o.Listen, o.HTTP, o.Websocket, o.MACP, o.Monitor} {
-			if err := loopbackOnly(address); err != nil {
-				return nil, err
-			}
-		}
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
 	s = &Server{id: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
@@ -148,7 +156,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	for _, file := range exposed(o.Data) {
 		o.Log.Warn("others on this machine can read a key: chmod 600 it, and replace it if they may have", zap.String("file", file))
 	}
-	tlsConfig, certificate, err := o.TLS.server(o.NATS != "", o.Log)
+	tlsConfig, certificate, err := o.TLS.server(o.Log)
 	if err != nil {
 		return s, err
 	}

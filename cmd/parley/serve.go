@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/turns"
@@ -26,6 +28,7 @@ import (
 type serve struct {
 	server.Options
 	kit                  kit
+	config               string // the file with the rest of the flags
 	creds, context, nkey string
 	logLevel             string
 	logJSON              bool
@@ -51,6 +54,7 @@ the external server decides who may log in.`,
 		Example: `  parley serve --dev            try things out without logins
   parley serve --data /var/lib/parley --listen 0.0.0.0:4222
   parley serve --listen 0.0.0.0:4222 --tls-cert cert.pem --tls-key key.pem
+  parley serve --config /etc/parley/parley.yaml
   parley serve --nats nats://nats.example.com --replicas 3
   parley serve --nats nats://nats.example.com --creds parley-data/broker.creds`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
@@ -66,7 +70,12 @@ func (s *serve) run(cmd *cobra.Command) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	if err := s.complete(cmd); err != nil {
+	if s.config != "" {
+		if err := readConfig(s.config, cmd.Flags()); err != nil {
+			return usage(err)
+		}
+	}
+	if err := s.complete(cmd.Flags(), cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	collectLess()
@@ -123,7 +132,7 @@ func collectLess() {
 }
 
 // complete turns the flags into server options.
-func (s *serve) complete(cmd *cobra.Command) error {
+func (s *serve) complete(flags *pflag.FlagSet, errs io.Writer) error {
 	if (s.Embeddings.URL == "") != (s.Embeddings.Model == "") {
 		return usage(errors.New("set --embeddings and --embeddings-model together or not at all"))
 	}
@@ -131,7 +140,7 @@ func (s *serve) complete(cmd *cobra.Command) error {
 		return usage(errors.New("set --oidc-issuer and --oidc-audience together or not at all: tokens for another service let nobody in"))
 	}
 	s.Embeddings.Key, _ = lookup("PARLEY_EMBEDDINGS_KEY")
-	if err := s.checkRetention(cmd); err != nil {
+	if err := s.checkRetention(flags); err != nil {
 		return err
 	}
 	if s.Policy.ParkedTimeout > session.LongestDuration.Milliseconds() {
@@ -140,7 +149,7 @@ func (s *serve) complete(cmd *cobra.Command) error {
 	if s.Claim < time.Millisecond || s.Claim > turns.LongestTimeout {
 		return usage(fmt.Errorf("--claim-timeout is 1ms to %s", turns.LongestTimeout))
 	}
-	log, err := newLog(cmd.ErrOrStderr(), s.logLevel, s.logJSON)
+	log, err := newLog(errs, s.logLevel, s.logJSON)
 	if err != nil {
 		return usage(fmt.Errorf("--log-level: %w", err))
 	}
@@ -151,7 +160,13 @@ func (s *serve) complete(cmd *cobra.Command) error {
 	if err := s.Witnesses.Check(); err != nil {
 		return usage(fmt.Errorf("--witness: %w", err))
 	}
-	return s.external()
+	if err := s.external(); err != nil {
+		return err
+	}
+	if err := s.Check(); err != nil {
+		return s.explainStart(err)
+	}
+	return nil
 }
 
 // external sets the login to an external NATS server.
