@@ -108,6 +108,8 @@ type Server struct {
 	conns ownConnections
 
 	certificate *certificate // nil without TLS
+	room        *room        // nil where an external server lets in
+	addresses   []*addresses // of the listeners
 
 	notifier *notify.Notifier
 	standbys *background.Group // nil without Options.Standby
@@ -219,7 +221,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 			zap.Int("principals", len(n)), zap.Any("first", n[:min(len(n), 10)]), zap.Bool("sharedKeys", o.SharedKeys))
 	}
 	close(s.ready)
-	if err := s.openNotify(ctx, o); err != nil {
+	if s.notifier, err = s.openNotify(ctx, o.Notify); err != nil {
 		return s, err
 	}
 	if o.Standby != nil {
@@ -257,9 +259,7 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.web != nil {
 		s.web.close(ctx)
 	}
-	if s.notifier != nil {
-		s.notifier.Close()
-	}
+	s.closeNotify()
 	s.closeStandbys()
 	err := s.Broker.Close(ctx)
 	s.end()
@@ -275,9 +275,7 @@ func (s *Server) Crash() {
 	if s.web != nil {
 		s.web.crash()
 	}
-	if s.notifier != nil {
-		s.notifier.Close()
-	}
+	s.closeNotify()
 	s.closeStandbys()
 	s.nats.Shutdown()
 	s.nats = nil

@@ -36,7 +36,7 @@ func TestConfigSchema(t *testing.T) {
 		{"keep-closed: 0", true}, {"keep-closed: 1h30m", true}, {"keep-closed: 90", false},
 		{"limit-rate: 0.5", true}, {"limit-burst: 0.5", false}, {"limit-burst: -1", true},
 		{"did-hosts: [acme.com]", true}, {"did-hosts: acme.com", false},
-		{"log-level: loud", false}, {"dev: 1", false}, {"listen: 4222", false}, {"log-levle: info", false}, {"config: other.yaml", false},
+		{"log-level: loud", false}, {"dev: 1", false}, {"listen: 4222", false}, {"log-lvel: info", false}, {"config: other.yaml", false},
 	} {
 		if err := schema.Validate(jsonOf(t, c.yaml)); (err == nil) != c.valid {
 			t.Errorf("the schema on %.40q: %v, want valid %t", c.yaml, err, c.valid)
