@@ -40,7 +40,7 @@ func (b *Broker) mayEscalate(side performatives.Agent, times int) error {
 	if org := side.Organisation(); !b.o.Dev && len(b.parts.Registry.Deciders(org)) == 0 {
 		return noDecider(org, "so nobody could answer")
 	}
-	if most := b.o.Limits.Escalations; times > most {
+	if most := b.limits.Load().Escalations; times > most {
 		return session.Refuse(session.RateLimited, "%s has escalated %d times in this session, and may not again: answer, or CLOSE", side, most).
 			With(map[string]any{"limit": "escalations", "maxEscalations": most})
 	}

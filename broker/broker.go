@@ -57,6 +57,7 @@ type Broker struct {
 	parts    *Parts
 	sessions *sessions
 
+	limits      atomic.Pointer[limits.Limits]
 	accounts    *limits.Accounts
 	limitEvents limits.Events
 	judging     *limits.Scheduler // of acts, while they keep a core busy
@@ -75,8 +76,16 @@ func New(o Options, parts *Parts) *Broker {
 		judging: accounts.Scheduler(runtime.GOMAXPROCS(0), 0), checking: accounts.Scheduler(1, 0),
 		lag: max(0, cmp.Or(o.Lag, derivedLag)),
 	}
+	b.limits.Store(&o.Limits)
 	b.sessions = newSessions(b)
 	return b
+}
+
+// SetLimits has other limits from now on. Zero fields are defaults.
+func (b *Broker) SetLimits(l limits.Limits) {
+	l = l.WithDefaults()
+	b.limits.Store(&l)
+	b.accounts.SetLimits(l)
 }
 
 // Accounts are of what principals cost the broker.

@@ -13,7 +13,7 @@ import (
 // performative, signature. The signature may still be under verification: signed waits for
 // it, and nothing is answered before.
 func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data []byte) (m *performatives.Message, signed func() error, err error) {
-	if most := b.o.Limits.Bytes; len(data) > most {
+	if most := b.limits.Load().Bytes; len(data) > most {
 		return nil, nil, session.RefuseTooLarge(most, "an envelope has at most %d bytes here", most)
 	}
 	m, err = performatives.Read(data)

@@ -15,7 +15,7 @@ const afterAnEnd = 5 * time.Second
 // fits refuses an act for which the transcript has no room. What ends the session, or
 // the pause of one, is accepted in a full one too.
 func (b *Broker) fits(l *cachedSession, m *performatives.Message, bytes int) error {
-	most := b.o.Limits.SessionBytes
+	most := b.limits.Load().SessionBytes
 	left := max(0, most-l.bytes)
 	if bytes <= left || m.Performative == performatives.Close {
 		return nil
@@ -34,7 +34,7 @@ func (b *Broker) fits(l *cachedSession, m *performatives.Message, bytes int) err
 // decide. It comes last: only an act that would be accepted is limited. leave says that the act
 // was appended, or was not.
 func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *session.State) (leave func(), err error) {
-	most := b.o.Limits.Participants
+	most := b.limits.Load().Participants
 	if err := b.mayConfirm(l, m, next); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,8 @@ func counterparts(sender performatives.Agent, participants []performatives.Agent
 // reserve makes room for a session that is about to be opened.
 func (b *Broker) reserve(id performatives.SessionID, next *session.State) (release func(), err error) {
 	opening := sessionlist.Row{State: next.Phase, Participants: next.Participants(), Principals: next.Principals()}
-	quota := sessionlist.Quota{Sessions: b.o.Limits.Sessions, Invitations: b.o.Limits.Invitations}
+	most := b.limits.Load()
+	quota := sessionlist.Quota{Sessions: most.Sessions, Invitations: most.Invitations}
 	release, used, ok := b.parts.List.Reserve(id, opening, quota)
 	switch {
 	case ok:

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-asp/parley/api"
@@ -21,7 +23,7 @@ const DefaultHTTPConnections = 256
 // addresses counts the open HTTP connections of each address. A connection over the
 // bound is answered with 429 and closed. At twice the bound it is closed at once.
 type addresses struct {
-	most    int            // below zero: no bound
+	most    atomic.Int64   // below zero: no bound
 	proxies []netip.Prefix // reverse proxies: not bounded, and believed about addresses
 
 	mu   sync.Mutex
@@ -29,11 +31,13 @@ type addresses struct {
 }
 
 func newAddresses(most int, proxies []netip.Prefix) *addresses {
-	if most == 0 {
-		most = DefaultHTTPConnections
-	}
-	return &addresses{most: most, proxies: proxies, open: map[netip.Addr]int{}}
+	a := &addresses{proxies: proxies, open: map[netip.Addr]int{}}
+	a.set(most)
+	return a
 }
+
+// set has another bound for connections from now on.
+func (a *addresses) set(most int) { a.most.Store(int64(cmp.Or(most, DefaultHTTPConnections))) }
 
 func (a *addresses) isProxy(addr netip.Addr) bool {
 	return slices.ContainsFunc(a.proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
@@ -41,21 +45,21 @@ func (a *addresses) isProxy(addr netip.Addr) bool {
 
 // enter counts a connection, unless its address has too many.
 func (a *addresses) enter(addr netip.Addr) (over, ok bool) {
-	if a.most < 0 || a.isProxy(addr) {
+	if a.isProxy(addr) {
 		return false, true
 	}
-	addr = oneOf(addr)
+	addr, most := oneOf(addr), int(a.most.Load())
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.open[addr] >= 2*a.most {
+	if most >= 0 && a.open[addr] >= 2*most {
 		return true, false
 	}
 	a.open[addr]++
-	return a.open[addr] > a.most, true
+	return most >= 0 && a.open[addr] > most, true
 }
 
 func (a *addresses) leave(addr netip.Addr) {
-	if a.most < 0 || a.isProxy(addr) {
+	if a.isProxy(addr) {
 		return
 	}
 	addr = oneOf(addr)

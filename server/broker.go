@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -129,7 +130,8 @@ type Broker struct {
 	Service    *gateway.Service // the broker as its gateways see it
 	A2ARecords *store.Bucket    // what is to be done for clients of A2A
 
-	assessing *limits.Scheduler // slots in which cards are assessed
+	rules     atomic.Pointer[escalation.Rules] // Options.Escalations at first
+	assessing *limits.Scheduler                // slots in which cards are assessed
 
 	closers []func(context.Context) // of what is open, in the order of opening
 }
@@ -139,6 +141,7 @@ type Broker struct {
 func OpenBroker(ctx context.Context, o BrokerOptions) (*Broker, error) {
 	o.Options, o.ID, o.SyncedAfter = o.WithDefaults(), cmp.Or(o.ID, nuid.Next()), cmp.Or(o.SyncedAfter, 130*time.Second)
 	b := &Broker{Options: o, Parts: broker.Parts{Work: background.New()}}
+	b.rules.Store(o.Escalations)
 	b.Command = broker.New(o.Options, &b.Parts)
 	err := b.openParts(ctx)
 	if err == nil {

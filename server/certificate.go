@@ -26,24 +26,34 @@ type certificate struct {
 
 func openCertificate(files TLS, log *zap.Logger) (*certificate, error) {
 	c := &certificate{files: files, log: log}
-	return c, c.reload()
+	read, err := c.read()
+	c.current = read
+	return c, err
 }
 
-// reload reads the files. If that fails, the certificate before stays in use.
-func (c *certificate) reload() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.read()
-}
-
-func (c *certificate) read() error {
+// read reads the files; under mu. What it returns is not yet in use.
+func (c *certificate) read() (*tls.Certificate, error) {
 	c.looked, c.changed = time.Now(), c.modified()
 	read, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
 	if err != nil {
-		return fmt.Errorf("TLS certificate: %w", err)
+		return nil, fmt.Errorf("TLS certificate: %w", err)
 	}
-	c.current = &read
-	return nil
+	return &read, nil
+}
+
+// reload reads the files. use puts what they have into use.
+func (c *certificate) reload() (use func(), err error) {
+	if c == nil {
+		return func() {}, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	read, err := c.read()
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.current = read
+	}, err
 }
 
 // modified is zero for a file that cannot be read.
@@ -62,18 +72,12 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if time.Since(c.looked) >= lookEvery {
 		c.looked = time.Now()
 		if c.modified() != c.changed {
-			if err := c.read(); err != nil {
+			if read, err := c.read(); err == nil {
+				c.current = read
+			} else {
 				c.log.Error("the certificate's files changed and cannot be used; the one before stays in use", zap.Error(err))
 			}
 		}
 	}
 	return c.current, nil
-}
-
-// Reload reads the files of the TLS certificate again. If that fails, what was there stays in use.
-func (s *Server) Reload() error {
-	if s.certificate == nil {
-		return nil
-	}
-	return s.certificate.reload()
 }

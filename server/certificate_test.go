@@ -31,7 +31,7 @@ func TestCertificateReload(t *testing.T) {
 	renew := func(cert, key []byte) error {
 		testkit.Must(t, os.WriteFile(own.Cert, cert, 0o600))
 		testkit.Must(t, os.WriteFile(own.Key, key, 0o600))
-		return w.Reload()
+		return w.Reload(t.Context(), server.Options{})
 	}
 	first, before := dial(), shown()
 	if err := renew([]byte("broken"), []byte("broken")); err == nil || shown() != before {

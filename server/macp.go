@@ -24,7 +24,7 @@ func (s *Server) openMACP(ctx context.Context, o Options, tlsConfig *tls.Config)
 	s.macp = macpgateway.New(macpgateway.Options{
 		Service: s.Broker.Service, Healthy: s.Broker.Command.Healthy, Card: s.Broker.Parts.Registry.Card, Sender: s.macpSender, Records: records, TLS: tlsConfig,
 	})
-	go s.macp.Serve(newAddresses(o.HTTPConnections, nil).listenStrictly(listener)) //nolint:errcheck // returns when closed
+	go s.macp.Serve(s.visitors(o.HTTPConnections, nil).listenStrictly(listener)) //nolint:errcheck // returns when closed
 	return nil
 }
 

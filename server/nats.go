@@ -162,7 +162,8 @@ func (s *Server) openLogin(o Options) error {
 	}
 	var admit login.Admit
 	if s.nats != nil {
-		admit = newRoom(o.Connections, s.nats.Connections).admit
+		s.room = newRoom(o.Connections, s.nats.Connections)
+		admit = s.room.admit
 	}
 	s.stop, err = login.Serve(nc, s.keys.issuer, func(key string) (login.Identity, bool) {
 		switch key {

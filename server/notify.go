@@ -7,13 +7,19 @@ import (
 	"github.com/parley-asp/parley/inbox/notify"
 )
 
-// openNotify starts notifications, if they are configured.
-func (s *Server) openNotify(ctx context.Context, o Options) (err error) {
-	if o.Notify == nil {
-		return nil
+// openNotify starts notifications, if they are configured; else there is no notifier.
+func (s *Server) openNotify(ctx context.Context, config *notify.Config) (*notify.Notifier, error) {
+	if config == nil {
+		return nil, nil //nolint:nilnil // nobody is notified
 	}
-	s.notifier, err = notify.Start(ctx, notify.Options{Conn: s.Broker.Options.Conn, Config: o.Notify, Item: s.item, Insights: s.Broker.Insights.Of, Sent: s.Broker.Parts.Approvals.Notified, Log: o.Log.Named("notify"), Now: s.Broker.Options.Now})
-	return err
+	b := s.Broker
+	return notify.Start(ctx, notify.Options{Conn: b.Options.Conn, Config: config, Item: s.item, Insights: b.Insights.Of, Sent: b.Parts.Approvals.Notified, Log: b.Options.Log.Named("notify"), Now: b.Options.Now})
+}
+
+func (s *Server) closeNotify() {
+	if s.notifier != nil {
+		s.notifier.Close()
+	}
 }
 
 // item returns an escalation as operators see it, not one person's view.

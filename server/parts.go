@@ -88,7 +88,7 @@ func (b *Broker) openRegistry(ctx context.Context) error {
 	opened, err := registry.Open(ctx, registry.Options{
 		Store: b.Parts.Store, Broker: b.Command.Key(), Reserved: o.Reserved, Dev: o.Dev, Alone: o.Alone, Standbys: o.Standbys, Shared: o.SharedKeys, Now: o.Now, Log: o.Log,
 		Timely: b.Command.Timely, Disconnect: o.Disconnect, Credentials: o.Credentials, Prove: o.Prove, Document: o.DIDDocument,
-		HasRole:   o.Escalations.HasRole,
+		HasRole:   func(a performatives.Agent, roles ...string) bool { return b.rules.Load().HasRole(a, roles...) },
 		Available: func(a performatives.Agent) (online bool, last time.Time) { return b.Available.Of(a) },
 	})
 	if err == nil {

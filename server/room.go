@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/parley-asp/parley/server/login"
 )
@@ -14,7 +16,7 @@ const DefaultConnections = 128
 // A room bounds the connections of each principal to the embedded NATS server. It
 // asks the server only when the logins since the last count could exceed the bound.
 type room struct {
-	most  int
+	most  atomic.Int64
 	count func(user string) (int, error) // open connections of a user
 
 	mu     sync.Mutex
@@ -22,27 +24,30 @@ type room struct {
 }
 
 func newRoom(most int, count func(user string) (int, error)) *room {
-	if most == 0 {
-		most = DefaultConnections
-	}
-	return &room{most: most, count: count, logins: map[string]int{}}
+	r := &room{count: count, logins: map[string]int{}}
+	r.set(most)
+	return r
 }
+
+// set has another bound for logins from now on.
+func (r *room) set(most int) { r.most.Store(int64(cmp.Or(most, DefaultConnections))) }
 
 // admit refuses the login of a principal with too many connections. Operators and
 // the broker have no bound.
 func (r *room) admit(id login.Identity, publicKey string) error {
-	if r.most < 0 || id.Role != login.Principal {
+	most := int(r.most.Load())
+	if most < 0 || id.Role != login.Principal {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.logins[id.Name] >= r.most {
+	if r.logins[id.Name] >= most {
 		open, err := r.count(id.User(publicKey))
 		if err != nil {
 			return fmt.Errorf("cannot count the connections of %s: %w", id.Name, err)
 		}
 		r.logins[id.Name] = open
-		if open >= r.most {
+		if open >= most {
 			return fmt.Errorf("%s has %d connections, which is the most", id.Name, open)
 		}
 	}

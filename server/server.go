@@ -108,6 +108,8 @@ type Server struct {
 	conns ownConnections
 
 	certificate *certificate // nil without TLS
+	room        *room        // nil where an external server lets in
+	addresses   []*addresses // of the listeners
 
 	notifier *notify.Notifier
 	standbys *background.Group // nil without Options.Standby
@@ -117,17 +119,25 @@ type Server struct {
 	ending   sync.Once
 }
 
+// Check refuses options that do not fit together: ErrNotLoopback and ErrTLS.
+func (o Options) Check() error {
+	if o.Dev {
+		for _, address := range []string{o.Listen, o.HTTP, o.Websocket, o.MACP, o.Monitor} {
+			if err := loopbackOnly(address); err != nil {
+				return err
+			}
+		}
+	}
+	return o.TLS.check(o.NATS != "")
+}
+
 // Start starts a Server. The broker serves requests when Start returns.
 func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if o.Dev {
-		for _, address := range []string{o.Listen, o.HTTP, o.Websocket, o.MACP, o.Monitor} {
-			if err := loopbackOnly(address); err != nil {
-				return nil, err
-			}
-		}
+	if err := o.Check(); err != nil {
+		return nil, err
 	}
 	s = &Server{id: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
@@ -148,7 +158,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	for _, file := range exposed(o.Data) {
 		o.Log.Warn("others on this machine can read a key: chmod 600 it, and replace it if they may have", zap.String("file", file))
 	}
-	tlsConfig, certificate, err := o.TLS.server(o.NATS != "", o.Log)
+	tlsConfig, certificate, err := o.TLS.server(o.Log)
 	if err != nil {
 		return s, err
 	}
@@ -211,7 +221,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 			zap.Int("principals", len(n)), zap.Any("first", n[:min(len(n), 10)]), zap.Bool("sharedKeys", o.SharedKeys))
 	}
 	close(s.ready)
-	if err := s.openNotify(ctx, o); err != nil {
+	if s.notifier, err = s.openNotify(ctx, o.Notify); err != nil {
 		return s, err
 	}
 	if o.Standby != nil {
@@ -249,9 +259,7 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.web != nil {
 		s.web.close(ctx)
 	}
-	if s.notifier != nil {
-		s.notifier.Close()
-	}
+	s.closeNotify()
 	s.closeStandbys()
 	err := s.Broker.Close(ctx)
 	s.end()
@@ -267,9 +275,7 @@ func (s *Server) Crash() {
 	if s.web != nil {
 		s.web.crash()
 	}
-	if s.notifier != nil {
-		s.notifier.Close()
-	}
+	s.closeNotify()
 	s.closeStandbys()
 	s.nats.Shutdown()
 	s.nats = nil

@@ -21,12 +21,17 @@ type TLS struct {
 // ErrTLS means that the files are incomplete.
 var ErrTLS = errors.New("a certificate needs its key, and a client CA needs both")
 
-// server returns the listeners' configuration; nil means no TLS. The minimum is
-// TLS 1.2. With an external NATS server, a CA alone verifies that server.
-func (t TLS) server(external bool, log *zap.Logger) (*tls.Config, *certificate, error) {
+// check refuses files that are incomplete. With an external NATS server, a CA alone verifies that
+// server.
+func (t TLS) check(external bool) error {
 	if (t.Cert == "") != (t.Key == "") || t.Cert == "" && t.CA != "" && !external {
-		return nil, nil, ErrTLS
+		return ErrTLS
 	}
+	return nil
+}
+
+// server returns the listeners' configuration; nil means no TLS. The minimum is TLS 1.2.
+func (t TLS) server(log *zap.Logger) (*tls.Config, *certificate, error) {
 	if t.Cert == "" {
 		return nil, nil, nil
 	}

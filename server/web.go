@@ -51,7 +51,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	if err != nil {
 		return nil, err
 	}
-	visitors := newAddresses(o.HTTPConnections, o.HTTPProxies)
+	visitors := s.visitors(o.HTTPConnections, o.HTTPProxies)
 	accounts := s.Broker.Command.Accounts()
 	public, searches := addressLimiter{accounts, visitors.from, 1}, addressLimiter{accounts, visitors.from, ofOneSearch}
 	mux := http.NewServeMux()

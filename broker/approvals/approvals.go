@@ -23,6 +23,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -60,6 +61,7 @@ type Options struct {
 // Approvals is the escalation inbox of one broker, until it is closed.
 type Approvals struct {
 	o       Options
+	rules   atomic.Pointer[escalation.Rules] // o.Rules at first
 	queue   *queue
 	changes *changes
 	cases   *cases
@@ -81,6 +83,7 @@ func Open(ctx context.Context, o Options) (*Approvals, error) {
 		o.Now = time.Now
 	}
 	a := &Approvals{o: o, cases: newCases(o.Store), changes: newChanges(), work: background.New(), stopped: make(chan struct{})}
+	a.rules.Store(o.Rules)
 	a.queue = newQueue(o.Now, a.cases.forget)
 	for _, start := range []struct {
 		what string
@@ -88,7 +91,7 @@ func Open(ctx context.Context, o Options) (*Approvals, error) {
 	}{
 		{"case logs", a.followCases},
 		{"escalation items", a.followQueue},
-		{"groups of approvers", a.openGroups},
+		{"groups of approvers", func(ctx context.Context) error { return a.openGroups(ctx, o.Rules) }},
 	} {
 		if err := start.do(ctx); err != nil {
 			a.Close()

@@ -17,7 +17,7 @@ func (a *Approvals) question(s *session.State, side, by performatives.Agent, bod
 	card, _ := a.o.Registry.Card(side)
 	urgency := escalation.Urgency(body.Urgency)
 	deciders := a.o.Registry.Deciders(side.Organisation())
-	for _, human := range a.o.Rules.Humans(side.Organisation()) {
+	for _, human := range a.rules.Load().Humans(side.Organisation()) {
 		if _, registered := a.o.Registry.Card(human); a.o.Dev && !registered {
 			member, _ := a.o.Registry.Member(human)
 			deciders = append(deciders, member)
@@ -44,7 +44,7 @@ func (a *Approvals) Route(s *session.State, e *session.Event) {
 	if body, ok := m.Body.(*performatives.EscalateBody); ok {
 		question := a.question(s, side, m.Sender, body, s.AtStake(body, side, e.At))
 		question.At = e.At
-		e.Route, _ = a.o.Rules.Route(question)
+		e.Route, _ = a.rules.Load().Route(question)
 		sealNames(s, e.Route)
 	} else {
 		open := s.EscalationFor(m)
@@ -81,7 +81,7 @@ func (a *Approvals) routesToConfirm(s *session.State, e *session.Event, offer *s
 		org := side.Organisation()
 		question := a.question(s, side, by[side], session.ConfirmationBody(offer.ID, nil), offer)
 		question.At = e.At
-		if route, _ := a.o.Rules.Route(question); route != nil {
+		if route, _ := a.rules.Load().Route(question); route != nil {
 			route.Organisation = org
 			sealNames(s, route)
 			e.ConfirmedBy(route)
@@ -116,7 +116,7 @@ func (a *Approvals) plan(s *session.State, of *escalation.Item) escalation.Plan 
 	}
 	question := a.question(s, of.Principal, of.By, of.Body, nil)
 	question.At, question.Amount = of.At, func([]string) *escalation.Amount { return of.Amount }
-	_, plan := a.o.Rules.Route(question)
+	_, plan := a.rules.Load().Route(question)
 	return plan
 }
 

@@ -108,6 +108,13 @@ func NewAccounts(l Limits, now func() time.Time) *Accounts {
 	}
 }
 
+// SetLimits has other quotas from now on, limits with their defaults. What is spent and held stays so.
+func (s *Accounts) SetLimits(l Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.principal.quotas, s.organisation.quotas, s.address.quotas, s.pair.quotas = l.principal(), l.organisation(), l.address(), l.pair()
+}
+
 // An Account is charged for what is done for its owner. The zero Account bounds nothing.
 type Account struct {
 	accounts *Accounts

@@ -69,6 +69,17 @@ func (r *Registry) disconnect(a performatives.Agent, keys []performatives.Key) {
 	}
 }
 
+// Reconnect closes the connections of a principal, who gets other permissions with its next login.
+func (r *Registry) Reconnect(a performatives.Agent) {
+	r.replace(a, func() []performatives.Key {
+		card, _, known := r.cache.card(a)
+		if !known {
+			return nil
+		}
+		return r.logins(card)
+	})
+}
+
 // holdConnections keeps a principal's connections open until every holder has called
 // release, which closes those of keys that have lost something. A writer holds them,
 // so that they are closed when it returns even if the watch was first to see the

@@ -35,7 +35,7 @@ type Schemas struct {
 	work     *background.Group
 	compiled *compiledCache
 
-	mu      sync.RWMutex
+	mu      sync.RWMutex // of o.Max and o.MaxBytes, too
 	records map[string]schemaRecord
 }
 
@@ -73,6 +73,13 @@ func OpenSchemas(ctx context.Context, o SchemasOptions) (*Schemas, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// SetLimits has other limits from now on, as SchemasOptions say them.
+func (s *Schemas) SetLimits(names, bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.o.Max, s.o.MaxBytes = names, bytes
 }
 
 // Close stops following the bucket.

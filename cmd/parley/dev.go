@@ -81,7 +81,7 @@ func (d *dev) run(cmd *cobra.Command) (err error) {
 		}
 		defer os.RemoveAll(d.Data) //nolint:errcheck // it is temporary
 	}
-	if d.Log, err = newLog(cmd.ErrOrStderr(), "error", false); err != nil {
+	if d.Log, _, err = newLog(cmd.ErrOrStderr(), "error", false); err != nil {
 		return err
 	}
 	d.Dev = true

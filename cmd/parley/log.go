@@ -7,11 +7,11 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLog logs to out at a level and above.
-func newLog(out io.Writer, level string, asJSON bool) (*zap.Logger, error) {
-	from, err := zapcore.ParseLevel(level)
+// newLog logs to out at a level and above, which can be changed.
+func newLog(out io.Writer, level string, asJSON bool) (*zap.Logger, zap.AtomicLevel, error) {
+	from, err := zap.ParseAtomicLevel(level)
 	if err != nil {
-		return nil, err
+		return nil, from, err
 	}
 	shape := zap.NewProductionEncoderConfig()
 	shape.EncodeTime = zapcore.ISO8601TimeEncoder
@@ -19,5 +19,5 @@ func newLog(out io.Writer, level string, asJSON bool) (*zap.Logger, error) {
 	if asJSON {
 		encoder = zapcore.NewJSONEncoder(shape)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), from)), nil
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), from)), from, nil
 }

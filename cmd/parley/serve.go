@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/turns"
@@ -26,9 +29,11 @@ import (
 type serve struct {
 	server.Options
 	kit                  kit
+	config               string // the file with the rest of the flags
 	creds, context, nkey string
 	logLevel             string
 	logJSON              bool
+	level                zap.AtomicLevel
 }
 
 func serveCommand() *cobra.Command {
@@ -37,8 +42,12 @@ func serveCommand() *cobra.Command {
 		Use: "serve", Short: "run the broker", Args: args(cobra.NoArgs),
 		Long: `Runs the broker with an embedded NATS server (JetStream in --data) or on an
 external one (--nats, version ` + store.MinServer + ` or later). On SIGTERM or SIGINT it finishes
-the acts that it accepted and stops. A second signal stops it at once. On SIGHUP it reads
-the files of --tls-cert and --tls-key again.
+the acts that it accepted and stops. A second signal stops it at once.
+
+On SIGHUP it reads again: --config, of which log-level, limit-*, escalations and
+notify change at run time, the files that the last two name, and those of
+--tls-cert and --tls-key. If anything of that is wrong, nothing changes and the log
+says why. It also says which other keys have changed and need a restart.
 
 --data holds the broker's keys, mode 0600: broker.nk signs receipts, broker.login.nk
 logs in to NATS, operator.nk logs in as operator. Back up broker.nk: without it,
@@ -51,6 +60,7 @@ the external server decides who may log in.`,
 		Example: `  parley serve --dev            try things out without logins
   parley serve --data /var/lib/parley --listen 0.0.0.0:4222
   parley serve --listen 0.0.0.0:4222 --tls-cert cert.pem --tls-key key.pem
+  parley serve --config /etc/parley/parley.yaml
   parley serve --nats nats://nats.example.com --replicas 3
   parley serve --nats nats://nats.example.com --creds parley-data/broker.creds`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
@@ -66,7 +76,13 @@ func (s *serve) run(cmd *cobra.Command) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	if err := s.complete(cmd); err != nil {
+	again := givenAgain(cmd.Flags())
+	if s.config != "" {
+		if err := readConfig(s.config, cmd.Flags()); err != nil {
+			return usage(err)
+		}
+	}
+	if err := s.complete(cmd.Flags(), cmd.ErrOrStderr()); err != nil {
 		return err
 	}
 	collectLess()
@@ -89,26 +105,10 @@ func (s *serve) run(cmd *cobra.Command) error {
 	if err := s.kit.serves(ctx, n, s.scheme(), cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	reloads(ctx, cmd, hangups, n)
+	s.reloads(ctx, cmd, hangups, n, again)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
 	return n.Close(ending)
-}
-
-// reloads reads certificates again at each SIGHUP, until the broker stops.
-func reloads(ctx context.Context, cmd *cobra.Command, hangups <-chan os.Signal, n *server.Server) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangups:
-			if err := n.Reload(); err != nil {
-				note(cmd, fmt.Sprintf("parley: SIGHUP: %s; what was there stays in use", err))
-			} else {
-				note(cmd, "parley: SIGHUP: certificates are read again")
-			}
-		}
-	}
 }
 
 // gcPercent is GOGC for a broker: about 5 % less CPU than at 100, for up to half more heap. A larger one
@@ -123,7 +123,7 @@ func collectLess() {
 }
 
 // complete turns the flags into server options.
-func (s *serve) complete(cmd *cobra.Command) error {
+func (s *serve) complete(flags *pflag.FlagSet, errs io.Writer) error {
 	if (s.Embeddings.URL == "") != (s.Embeddings.Model == "") {
 		return usage(errors.New("set --embeddings and --embeddings-model together or not at all"))
 	}
@@ -131,7 +131,7 @@ func (s *serve) complete(cmd *cobra.Command) error {
 		return usage(errors.New("set --oidc-issuer and --oidc-audience together or not at all: tokens for another service let nobody in"))
 	}
 	s.Embeddings.Key, _ = lookup("PARLEY_EMBEDDINGS_KEY")
-	if err := s.checkRetention(cmd); err != nil {
+	if err := s.checkRetention(flags); err != nil {
 		return err
 	}
 	if s.Policy.ParkedTimeout > session.LongestDuration.Milliseconds() {
@@ -140,18 +140,23 @@ func (s *serve) complete(cmd *cobra.Command) error {
 	if s.Claim < time.Millisecond || s.Claim > turns.LongestTimeout {
 		return usage(fmt.Errorf("--claim-timeout is 1ms to %s", turns.LongestTimeout))
 	}
-	log, err := newLog(cmd.ErrOrStderr(), s.logLevel, s.logJSON)
-	if err != nil {
+	var err error
+	if s.Log, s.level, err = newLog(errs, s.logLevel, s.logJSON); err != nil {
 		return usage(fmt.Errorf("--log-level: %w", err))
 	}
-	s.Log = log
 	if err := s.kit.complete(&s.Options); err != nil {
 		return usage(err)
 	}
 	if err := s.Witnesses.Check(); err != nil {
 		return usage(fmt.Errorf("--witness: %w", err))
 	}
-	return s.external()
+	if err := s.external(); err != nil {
+		return err
+	}
+	if err := s.Check(); err != nil {
+		return s.explainStart(err)
+	}
+	return nil
 }
 
 // external sets the login to an external NATS server.

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/parley-asp/parley/api"
@@ -25,12 +23,13 @@ import (
 )
 
 func (s *serve) flags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.config, configFlag, "", "YAML `FILE` with any of the flags below; the command line and the environment override it (default: none)")
 	groupFlags(flags, "Listeners", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.Listen, "listen", "127.0.0.1:4222", "`HOST:PORT` of the embedded NATS server; port 0 picks a free one")
 		flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "`HOST:PORT` of HTTP; \"\" disables it")
 		flags.StringVar(&s.MACP, "macp", "", "`HOST:PORT` of MACP's gRPC, for agents that speak MACP (default: none)")
 		flags.StringVar(&s.Monitor, "monitor", "", "`HOST:PORT` of probes for an orchestrator, plain HTTP without a login: loopback or an operator's network (default: none)")
-		flags.Func("http-proxy", "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated", s.addProxies)
+		flags.Var(&listed{add: s.addProxies}, "http-proxy", "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated")
 		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+api.HTTPBase+"; can be repeated (default: none)")
 		flags.StringVar(&s.HTTPURL, "http-url", "", "`URL` at which others reach HTTP, such as https://parley.acme.com; A2A's agent cards and the AI catalog name it (default: that of each request; such cards are signed on loopback only)")
 		flags.StringSliceVar(&s.DIDHosts, "did-hosts", nil, "`HOST` whose DID documents 'parley agent add --did' may name; can be repeated (default: none)")
@@ -61,15 +60,15 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.BoolVar(&s.SharedKeys, "shared-keys", false, "keys that sign may log in, as before login keys: the broker's, and those of principals without one; for one release")
 	})
 	groupFlags(flags, "Escalations and deadlines", func(flags *pflag.FlagSet) {
-		flags.Func("escalations", "YAML or JSON `FILE` with the rules on who decides which escalation, and by when (default: any one human who may decide)", reads(&s.Rules, server.ReadRules))
-		flags.Func("notify", "YAML or JSON `FILE` with the webhooks and mail addresses to notify of escalations", reads(&s.Notify, notify.Load))
+		flags.Var(reads(&s.Rules, server.ReadRules), "escalations", "YAML or JSON `FILE` with the rules on who decides which escalation, and by when (default: any one human who may decide)")
+		flags.Var(reads(&s.Notify, notify.Load), "notify", "YAML or JSON `FILE` with the webhooks and mail addresses to notify of escalations")
 		flags.Var(milliseconds(&s.Policy.EscalationLow, 24*time.Hour), "escalation-low", "time to answer an escalation of low urgency")
 		flags.Var(milliseconds(&s.Policy.EscalationMedium, 4*time.Hour), "escalation-medium", "time to answer an escalation of medium urgency")
 		flags.Var(milliseconds(&s.Policy.EscalationHigh, time.Hour), "escalation-high", "time to answer an escalation of high urgency")
 		flags.Var(milliseconds(&s.Policy.EscalationCritical, 15*time.Minute), "escalation-critical", "time to answer an escalation of critical urgency")
 		flags.Var(milliseconds(&s.Policy.InvitationTimeout, session.DefaultInvitationTimeout), "invitation-timeout", "time to answer an invitation that sets no timeout")
 		flags.Var(milliseconds(&s.Policy.ParkedTimeout, session.DefaultParked), "parked-timeout", "time that a turn waits before its principal's standby may take it")
-		flags.Func("standby", "`POLICY` by which a system agent of each organisation takes the turns that its hosted agents leave waiting: a file as of 'parley negotiator', or default, which judges matches by their assessments (default: only standbys that cards name)", reads(&s.Standby, readPolicy))
+		flags.Var(reads(&s.Standby, readPolicy), "standby", "`POLICY` by which a system agent of each organisation takes the turns that its hosted agents leave waiting: a file as of 'parley negotiator', or default, which judges matches by their assessments (default: only standbys that cards name)")
 		flags.BoolVar(&s.OpenRulings, "open-rulings", false, "seal neither what hosted agents escalate nor what people allow: the other side reads it (default: only the own side does)")
 		flags.DurationVar(&s.Claim, "claim-timeout", turns.DefaultTimeout, "time that an agent has to answer a turn that it picked up, after which the turn waits again")
 	})
@@ -80,31 +79,16 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 	})
 	groupFlags(flags, "Public log", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.LogOrigin, "log-origin", "", "`NAME` of the public log, such as acme.com/log; another name begins another log; all brokers of an installation give the same (default: parley/ and the broker's key)")
-		flags.Func("witness", "`KEY URL` of a witness that cosigns the log's checkpoints (C2SP tlog-witness); can be repeated; all brokers of an installation give the same", s.addWitness)
+		flags.Var(&listed{add: s.addWitness}, "witness", "`KEY URL` of a witness that cosigns the log's checkpoints (C2SP tlog-witness); can be repeated; all brokers of an installation give the same")
 		flags.IntVar(&s.Witnesses.Quorum, "witness-quorum", 0, "how many witnesses must cosign a checkpoint before it is published (default: all)")
 		flags.DurationVar(&s.Witnesses.Timeout, "witness-timeout", ledger.DefaultWitnessTimeout, "how long a witness may take to answer")
-		flags.Func("log-resume", "`FILE` with the newest checkpoint of the log that was published, to let a restored log grow again", reads(&s.LogResume, readText))
+		flags.Var(reads(&s.LogResume, readText), "log-resume", "`FILE` with the newest checkpoint of the log that was published, to let a restored log grow again")
 	})
 	groupFlags(flags, "Test kits", s.kit.flags)
 	groupFlags(flags, "Log", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL`: debug, info, warn or error")
 		flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
 	})
-}
-
-// reads is a flag that names a file, which is read at once.
-func reads[T any](into *T, read func(path string) (T, error)) func(string) error {
-	return func(path string) (err error) {
-		if path != "" {
-			*into, err = read(path)
-		}
-		return err
-	}
-}
-
-func readText(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	return string(data), err
 }
 
 // addProxies adds addresses, or networks in CIDR notation.
@@ -131,62 +115,6 @@ func (s *serve) addWitness(text string) error {
 	}
 	s.Witnesses.All = append(s.Witnesses.All, ledger.Witness{Key: key, URL: strings.TrimSpace(url)})
 	return nil
-}
-
-// milliseconds is the value of a flag that is a duration, for an option that counts milliseconds.
-func milliseconds(into *int64, most time.Duration) pflag.Value {
-	*into = most.Milliseconds()
-	return (*ms)(into)
-}
-
-type ms int64
-
-func (m *ms) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return err
-	case d < time.Millisecond:
-		return errors.New("is at least 1ms")
-	}
-	*m = ms(d.Milliseconds())
-	return nil
-}
-
-func (m *ms) String() string { return (time.Duration(*m) * time.Millisecond).String() }
-
-func (m *ms) Type() string { return "duration" }
-
-// fsync is the value of --sync. Zero fsyncs before each acceptance.
-type fsync time.Duration
-
-func (f *fsync) Set(text string) error {
-	if text == "always" {
-		*f = 0
-		return nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return errors.New("want always, or a duration above 0 such as 1s")
-	}
-	*f = fsync(d)
-	return nil
-}
-
-func (f *fsync) String() string {
-	if *f == 0 {
-		return "always"
-	}
-	return time.Duration(*f).String()
-}
-
-func (f *fsync) Type() string { return "duration" }
-
-func (f *fsync) meaning() string {
-	if *f == 0 {
-		return "always: every accepted act has been fsynced"
-	}
-	return "every " + f.String() + ": a power failure can lose the acts accepted in the last " + f.String()
 }
 
 // limitFlags limit what one principal may use.
@@ -223,8 +151,7 @@ func retentionFlags(flags *pflag.FlagSet, s *serve) {
 const minInboxAge = time.Hour
 
 // checkRetention checks the retention flags.
-func (s *serve) checkRetention(cmd *cobra.Command) error {
-	flags := cmd.Flags()
+func (s *serve) checkRetention(flags *pflag.FlagSet) error {
 	for _, name := range []string{"archive-after", "keep-closed", "keep-failed"} {
 		if d, err := flags.GetDuration(name); err != nil || d < 0 {
 			return usage(fmt.Errorf("--%s is a duration of 0 or more", name))
