@@ -163,7 +163,7 @@ func TestProbes(t *testing.T) {
 	t.Parallel()
 	s, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Monitor: "127.0.0.1:0"})
 	testkit.Must(t, err)
-	t.Cleanup(func() { s.Close(t.Context()) }) //nolint:errcheck // the test is over
+	t.Cleanup(func() { s.Close(t.Context()) })
 	probes := 0
 	for _, m := range rendered(t, "single.yaml") {
 		for _, c := range m.Spec.Template.Spec.Containers {

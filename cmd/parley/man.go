@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -13,13 +12,10 @@ import (
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIR", Short: "write a manual page for each command", Args: args(cobra.ExactArgs(1)),
-		Long: `Writes a manual page for each command to DIR, such as DIR/parley-session-show.1.
+		Long: `Writes a manual page for each command to the folder DIR, such as DIR/parley-session-show.1.
 The environment's SOURCE_DATE_EPOCH, in seconds, sets their date.`,
 		Example: "  parley man /usr/local/share/man/man1",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return err
-			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
 			header := &doc.GenManHeader{Section: "1", Source: "parley " + api.Version, Manual: "parley"}
