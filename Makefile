@@ -53,6 +53,16 @@ sdk-typescript: ## the TypeScript SDK: types, its tests on two versions of Node,
 sdk-packages: sdk-typescript ## both SDKs as they are published, with the program in them, in empty folders
 	@.ci/sdk-packages
 
+.PHONY: release image reproduce chart
+release: ## programs for five platforms, archives, SBOMs and SHA256SUMS, to dist/release
+	@.ci/release all
+image: ## an OCI image for linux/amd64 and linux/arm64, as a tar, to dist/parley-image.tar
+	@.ci/release image
+reproduce: ## build this machine's program once more, elsewhere: the same bytes?
+	@.ci/release reproduce
+chart: ## lint the Helm chart and render it to deploy/rendered; the first time it builds Helm for ten minutes
+	@.ci/chart
+
 .PHONY: interop
 interop: ## programs of others, in Go, Rust and Python, read what parley makes
 	@.ci/interop

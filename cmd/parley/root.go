@@ -63,7 +63,7 @@ func rootCommand() *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
-	root.AddCommand(versionCommand())
+	root.AddCommand(versionCommand(), manCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
