@@ -76,6 +76,9 @@ func New(o Options, parts *Parts) *Broker {
 		lag: max(0, cmp.Or(o.Lag, derivedLag)),
 	}
 	b.sessions = newSessions(b)
+	if o.Metrics != nil {
+		accounts.OnRefusal(o.Metrics.Limited)
+	}
 	return b
 }
 
