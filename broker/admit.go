@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -21,6 +22,7 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 	if err != nil {
 		return api.Acceptance{}, err
 	}
+	l.act.Is(m.Performative.String())
 	fresh := !l.loaded
 	if fresh {
 		outside, err := b.parts.Reads.NonParticipant(ctx, api.Caller{Agent: m.Sender}, id, m.Performative == performatives.Propose)
@@ -34,9 +36,11 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 	if l.id != id {
 		return api.Acceptance{}, errParticipant
 	}
+	b.o.Metrics.Looked(!fresh)
 	if err := b.load(ctx, l); err != nil {
 		return api.Acceptance{}, b.trouble("load", l.id, err)
 	}
+	l.act.Reached(telemetry.Load)
 	for range maxRaces {
 		accepted, err := b.try(ctx, l, m, signed)
 		switch {
@@ -96,9 +100,11 @@ func (b *Broker) trouble(what string, id performatives.SessionID, err error) err
 // try judges a message by the cached session, and appends it.
 func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Message, signed func() error) (api.Acceptance, error) {
 	act, err := b.judge(ctx, l, m)
+	l.act.Reached(telemetry.Judge)
 	if forged := signed(); forged != nil {
 		return api.Acceptance{}, forged // whatever else is wrong with it
 	}
+	l.act.Reached(telemetry.Verify)
 	var repeat *session.Repeat
 	if errors.As(err, &repeat) {
 		return acceptance(m, repeat.Seen, true), nil
@@ -162,11 +168,13 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 		return err
 	}
 	b.parts.Members.Appended(pending, position)
+	l.act.Reached(telemetry.Append)
 	if err != nil {
 		return err
 	}
+	b.o.Metrics.Appended(position)
 	b.reaches(appended)
-	before, agreements := markOf(&l.state), l.state.AgreementCount()
+	before, agreements := l.mark(), l.state.AgreementCount()
 	l.unwritten = l.unwritten || b.o.Alone && act.stamp.Sequence == 0
 	l.state, l.last, l.sequences = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
 	l.bytes += act.entry.Size()
@@ -178,6 +186,7 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 		b.parts.Reads.AgreementMade(l.id, a)
 	}
 	b.note(l, before)
+	b.decided(l, act.stamp.Sequence)
 	b.announce(l, m, before.state, act.stamp)
 	l.compact()
 	return nil

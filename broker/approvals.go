@@ -32,6 +32,18 @@ func (b *Broker) Reconcile(ctx context.Context, id performatives.SessionID) erro
 	return cmp.Or(err, failed)
 }
 
+// decided counts the escalations that an entry ended.
+func (b *Broker) decided(l *cachedSession, sequence uint64) {
+	if b.o.Metrics == nil {
+		return
+	}
+	for _, item := range l.state.NewestEscalations() {
+		if !item.Open() && item.End.Sequence == sequence {
+			b.o.Metrics.Decided(item.End.How, item.End.At.Sub(item.At))
+		}
+	}
+}
+
 // What is refused because an organisation has nobody who may decide.
 
 // mayEscalate refuses an ESCALATE that nobody may decide, or that is one too many

@@ -37,6 +37,7 @@ func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, er
 	}
 	for _, d := range l.unapplied {
 		b.parts.Members.Applied(d.position)
+		b.o.Metrics.Delivered(d.position)
 	}
 	l.forget(b.o.Modes)
 	for _, stored := range entries {
@@ -49,7 +50,7 @@ func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, er
 		}
 	}
 	l.archived, l.loaded, l.state = true, true, l.state.CompactAll(longOffer)
-	l.listed = markOf(&l.state)
+	l.listed = l.mark()
 	b.resolved(l)
 	return true, nil
 }

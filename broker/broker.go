@@ -78,6 +78,9 @@ func New(o Options, parts *Parts) *Broker {
 	}
 	b.limits.Store(&o.Limits)
 	b.sessions = newSessions(b)
+	if o.Metrics != nil {
+		accounts.OnRefusal(o.Metrics.Limited)
+	}
 	return b
 }
 

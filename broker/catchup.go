@@ -133,6 +133,7 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 	caller := ctx
 	if !b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
 		begun := time.Now()
+		b.o.Metrics.Looked(l.loaded)
 		_, err := b.current(ctx, l)
 		mu.Lock()
 		if err == nil && !gone {

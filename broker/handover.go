@@ -21,10 +21,12 @@ func (b *Broker) fails(l *cachedSession, begun time.Time, why error) {
 		l.failing = begun
 		b.o.Log.Warn("side effects are retried", zap.String("session", string(l.id)), zap.Error(why))
 	}
+	b.o.Metrics.Stuck(string(l.id), l.failing)
 	if l.handedOver || len(l.unapplied) == 0 || time.Since(l.failing) < handOverAfter {
 		return
 	}
 	l.handedOver = true
+	b.o.Metrics.HandedOver()
 	b.parts.Members.HandOver(l.id, l.unapplied[0].position-1)
 	b.o.Log.Error("side effects cannot be applied here; peers are asked to", zap.String("session", string(l.id)),
 		zap.Int("attempts", l.attempts), zap.Error(why))
@@ -37,4 +39,5 @@ func (b *Broker) recovered(l *cachedSession) {
 		b.o.Log.Info("side effects are applied after all", zap.String("session", string(l.id)), zap.Duration("after", time.Since(l.failing)))
 	}
 	l.failing, l.handedOver = time.Time{}, false
+	b.o.Metrics.Unstuck(string(l.id))
 }

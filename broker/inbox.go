@@ -55,7 +55,20 @@ type place struct {
 var sideEffects = [...]struct {
 	derive func(*Broker, context.Context, *cachedSession) error
 	then   failpoint
-}{{(*Broker).reconcileApprovals, reconciled}, {(*Broker).deliver, delivered}, {(*Broker).tellPeople, told}, {(*Broker).appendLeaves, logged}, {(*Broker).arm, timed}, {(*Broker).writeRow, listed}}
+	name   string
+}{
+	{(*Broker).reconcileApprovals, reconciled, "approvals"}, {(*Broker).deliver, delivered, "inboxes"}, {(*Broker).tellPeople, told, "people"},
+	{(*Broker).appendLeaves, logged, "log"}, {(*Broker).arm, timed, "timer"}, {(*Broker).writeRow, listed, "row"},
+}
+
+// SideEffects names them.
+func SideEffects() []string {
+	names := make([]string, len(sideEffects))
+	for i, effect := range sideEffects {
+		names[i] = effect.name
+	}
+	return names
+}
 
 // postponable is the first of them that may lag.
 const postponable = 4
@@ -74,6 +87,7 @@ func (b *Broker) applySideEffects(ctx context.Context, l *cachedSession) {
 		}
 		if err := step.derive(b, ctx, l); err != nil {
 			failed = errors.Join(failed, err)
+			b.o.Metrics.Failed(step.name)
 			continue
 		}
 		b.reaches(step.then)
@@ -133,6 +147,9 @@ func (b *Broker) retrySideEffects(ctx context.Context, l *cachedSession) {
 func (b *Broker) deliver(ctx context.Context, l *cachedSession) (err error) {
 	for range maxRaces {
 		if err = b.deliverAll(ctx, l, l.unapplied); err == nil {
+			for _, d := range l.unapplied {
+				b.o.Metrics.Delivered(d.position)
+			}
 			return nil
 		}
 		l.inboxes = nil

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -75,6 +76,15 @@ func counterparts(sender performatives.Agent, participants []performatives.Agent
 	return counts
 }
 
+// The limits that no account has.
+const (
+	limitSessions    = "sessions"
+	limitInvitations = "invitations"
+)
+
+// LimitNames are those of all limits that rate_limited names.
+func LimitNames() []string { return append(limits.Names(), limitSessions, limitInvitations) }
+
 // reserve makes room for a session that is about to be opened.
 func (b *Broker) reserve(id performatives.SessionID, next *session.State) (release func(), err error) {
 	opening := sessionlist.Row{State: next.Phase, Participants: next.Participants(), Principals: next.Principals()}
@@ -85,9 +95,11 @@ func (b *Broker) reserve(id performatives.SessionID, next *session.State) (relea
 	case ok:
 		return release, nil
 	case used.Sessions >= quota.Sessions:
-		return nil, api.RateLimited("sessions", afterAnEnd, "%d sessions that you opened are not over, and there are no more than that at a time: CLOSE some", used.Sessions)
+		b.o.Metrics.Limited(limitSessions)
+		return nil, api.RateLimited(limitSessions, afterAnEnd, "%d sessions that you opened are not over, and there are no more than that at a time: CLOSE some", used.Sessions)
 	default:
-		return nil, api.RateLimited("invitations", afterAnEnd, "%d invitations of your organisation to %s are not answered, and there are no more than that at a time: WITHDRAW some, or wait", used.Invitations, used.To)
+		b.o.Metrics.Limited(limitInvitations)
+		return nil, api.RateLimited(limitInvitations, afterAnEnd, "%d invitations of your organisation to %s are not answered, and there are no more than that at a time: WITHDRAW some, or wait", used.Invitations, used.To)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/modes"
@@ -29,7 +30,9 @@ type Options struct {
 	Policy performatives.Policy // zero fields are the defaults of PROTOCOL.md
 	Limits limits.Limits        // of one principal; zero fields are defaults
 
-	Lag time.Duration    // of timers and session rows behind transcripts; 0 is 2 s, below zero none
+	Lag     time.Duration      // of timers and session rows behind transcripts; 0 is 2 s, below zero none
+	Metrics *telemetry.Metrics // nil counts nothing
+
 	Log *zap.Logger      // nil is silent
 	Now func() time.Time // nil is time.Now
 }

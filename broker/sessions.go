@@ -11,6 +11,8 @@ import (
 	"github.com/parley-asp/parley/broker/approvals"
 	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/broker/sessionlist"
+	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -23,6 +25,7 @@ type sessions struct {
 	cached map[performatives.SessionID]*cachedSession
 	idle   list.List // those that can be evicted, the one that worked longest ago first
 	bytes  int       // of those that are cached, about
+	queued int       // pieces of work that wait for those before them in their sessions
 	most   int       // of bytes
 	busy   sync.WaitGroup
 	shut   bool
@@ -45,6 +48,7 @@ type cachedSession struct {
 	idle    *list.Element // nil while it cannot be evicted
 
 	slot          *limits.Slot     // of the act that is being judged
+	act           *telemetry.Act   // that is being judged
 	indeterminate *cluster.Pending // an append that was not acknowledged
 	attempts      int              // at the side effects, without success
 	failing       time.Time        // since when they fail; zero if they do not
@@ -69,6 +73,10 @@ type contents struct {
 	lagsUntil time.Time // the timer and the row are written then; zero if they are written
 	unwritten bool      // nobody has written a timer or a row yet, for certain
 	listed    rowMark   // of its row in the session list
+	owed      struct {
+		sessionlist.Owed
+		entries uint64 // of which they are
+	}
 	approvals approvals.Written
 	stoodIn   map[performatives.Agent]uint64 // the entries with overdue turns that standbys were told of
 	told      int                            // delegations whose targets were told
@@ -99,6 +107,7 @@ func (s *sessions) run(id performatives.SessionID, do func(context.Context, *cac
 		return false
 	}
 	l.queue = append(l.queue, do)
+	s.queued++
 	if !l.running {
 		l.running = true
 		s.busied(l)
@@ -159,6 +168,7 @@ func (s *sessions) work(l *cachedSession) {
 		}
 		do := l.queue[0]
 		l.queue = l.queue[1:]
+		s.queued--
 		s.mu.Unlock()
 		do(s.b.parts.Work.Context(), l)
 	}
@@ -169,6 +179,22 @@ func (s *sessions) working() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.cached) - s.idle.Len()
+}
+
+// Counts are what the command has in hand.
+type Counts struct {
+	Cached   int // sessions
+	Queued   int // pieces of work that wait for those before them in their sessions
+	Judging  int // acts that wait for a slot
+	Checking int // checks of terms that wait for one
+}
+
+// Counts counts.
+func (b *Broker) Counts() Counts {
+	s := b.sessions
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Counts{Cached: len(s.cached), Queued: s.queued, Judging: b.judging.Waiting(), Checking: b.checking.Waiting()}
 }
 
 // ids are those of the cached sessions.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -22,6 +23,9 @@ func (b *Broker) Admit(sender performatives.Agent, id performatives.SessionID, s
 	}
 	if err != nil {
 		b.tellLimited(sender, cmp.Or(id, noSession), err)
+		if id != "" {
+			b.o.Metrics.Unread(codeOf(err))
+		}
 	}
 	return release, err
 }
@@ -56,11 +60,11 @@ func (b *Broker) Isolated() bool { return b.parts.Members.Isolated() }
 // Submit judges an envelope when its session's turn comes, and answers once, after
 // release. Side effects follow the answer.
 func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
-	b.submit(b.parts.Reads.QueueOf(id, sender), id, sender, envelope, release, answer)
+	b.submit(b.o.Metrics.Begin(), b.parts.Reads.QueueOf(id, sender), id, sender, envelope, release, answer)
 }
 
 // submit judges an envelope when the turn of a queue comes.
-func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
+func (b *Broker) submit(act *telemetry.Act, queue, id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
 	queued := b.sessions.run(queue, func(ctx context.Context, l *cachedSession) {
 		moved := false
 		defer func() {
@@ -68,11 +72,13 @@ func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.
 				release()
 			}
 		}()
-		l.slot = b.judging.Enter(sender)
+		l.slot, l.act = b.judging.Enter(sender), act
+		defer func() { l.act = nil }()
 		defer l.slot.Done()
+		act.Reached(telemetry.Wait)
 		accepted, err := b.admit(ctx, l, id, sender, envelope)
 		if moved = errors.Is(err, errParticipant); moved {
-			b.submit(id, id, sender, envelope, release, answer)
+			b.submit(act, id, id, sender, envelope, release, answer)
 			return
 		}
 		if n := len(l.unapplied); err == nil && n > 0 {
@@ -80,6 +86,7 @@ func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.
 		}
 		release() // whoever has the answer may ask the next
 		answer(accepted, err)
+		act.Answered(outcome(accepted, err))
 		var refusal *session.Refusal
 		if errors.As(err, &refusal) {
 			b.tellRefused(id, sender, refusal)
@@ -97,5 +104,24 @@ func (b *Broker) submit(queue, id performatives.SessionID, sender performatives.
 	if !queued {
 		release()
 		answer(api.Acceptance{}, session.Busy())
+		act.Answered(outcome(api.Acceptance{}, session.Busy()))
 	}
+}
+
+// outcome is how an act was answered, for the metrics.
+func outcome(accepted api.Acceptance, err error) (how, code string) {
+	switch {
+	case err != nil:
+		return telemetry.Refused, codeOf(err)
+	case accepted.Duplicate:
+		return telemetry.Repeated, ""
+	}
+	return telemetry.Accepted, ""
+}
+
+func codeOf(err error) string {
+	if refusal, is := errors.AsType[*session.Refusal](err); is {
+		return string(refusal.Code)
+	}
+	return string(session.Unavailable) // as which an internal cause is answered
 }

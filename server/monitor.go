@@ -10,15 +10,19 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
+
+	"github.com/parley-asp/parley/internal/telemetry"
 )
 
-// monitor is the listener for an orchestrator's probes. It listens before the broker starts and
+// monitor is the listener for an orchestrator's probes and for Prometheus. It listens before the broker starts and
 // until it has stopped. There is no login: it tells nothing of a session or a principal.
 type monitor struct {
-	addr   string
-	server *http.Server
-	state  atomic.Pointer[Server] // while it serves
-	ending atomic.Bool
+	addr     string
+	server   *http.Server
+	families *telemetry.Metrics
+	data     string
+	state    atomic.Pointer[Server] // while it serves
+	ending   atomic.Bool
 
 	mu     sync.Mutex // one probe at a time asks the store
 	asked  time.Time
@@ -31,12 +35,19 @@ const (
 	readyFor    = time.Second
 )
 
-func openMonitor(address string, log *zap.Logger) (*monitor, error) {
-	listener, err := net.Listen("tcp", address)
+func openMonitor(o Options, log *zap.Logger) (*monitor, error) {
+	listener, err := net.Listen("tcp", o.Monitor)
 	if err != nil {
 		return nil, err
 	}
-	m := &monitor{addr: listener.Addr().String()}
+	m := &monitor{addr: listener.Addr().String(), families: newMetrics(), data: o.Data}
+	m.families.Gauge("ready", "1 while an act could be accepted, as /readyz says, else 0.", nil, func(set telemetry.Set) {
+		if m.unready() == "" {
+			set(1)
+		} else {
+			set(0)
+		}
+	})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { probed(w, "") })
 	mux.HandleFunc("GET /startupz", func(w http.ResponseWriter, _ *http.Request) {
@@ -51,6 +62,7 @@ func openMonitor(address string, log *zap.Logger) (*monitor, error) {
 		listener.Close() //nolint:errcheck // the first error counts
 		return nil, err
 	}
+	mux.Handle("GET /metrics", m.families.Handler(m.server.ErrorLog))
 	go m.server.Serve(listener) //nolint:errcheck // returns when closed
 	return m, nil
 }
@@ -97,6 +109,7 @@ func probed(w http.ResponseWriter, reason string) {
 // begin and stop say when s serves; a server without a monitor has nobody to tell.
 func (m *monitor) begin(s *Server) {
 	if m != nil {
+		readMetrics(m.families, s, m.data)
 		m.state.Store(s)
 	}
 }

@@ -34,6 +34,7 @@ func (s *Server) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.interval(),
 		TLS: tlsConfig, Websocket: o.Websocket,
 		Broker: public.Broker, Callout: public.Callout, Authority: s.keys.authority, Log: o.Log.Named("nats"),
+		Fsynced: s.probe.metrics().Fsynced,
 	})
 	if err != nil {
 		return nil, err

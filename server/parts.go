@@ -229,7 +229,7 @@ func (b *Broker) openMembership(ctx context.Context) error {
 	o := &b.Options
 	opened, err := cluster.Open(ctx, cluster.Options{
 		Store: b.Parts.Store, ID: o.ID, Alone: o.Alone, SyncedAfter: o.SyncedAfter, Log: o.Log, Now: o.Now,
-		Recover: b.Command.Recover, Suspect: o.Silent, Reconnect: o.Reconnect,
+		Recover: b.Command.Recover, Suspect: o.Silent, Reconnect: o.Reconnect, Recovered: o.Metrics.Recovered,
 	})
 	if err != nil {
 		return err

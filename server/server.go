@@ -44,7 +44,7 @@ type Options struct {
 
 	MACP string // host:port of MACP's gRPC; "" disables it
 
-	Monitor string // host:port of probes, plain HTTP without a login; "" disables it
+	Monitor string // host:port of probes and metrics, plain HTTP without a login; "" disables it
 
 	HTTPConnections int            // open HTTP connections of one address; 0 is DefaultHTTPConnections, below zero no bound
 	HTTPOrigins     []string       // of other sites whose pages may call the HTTP gateway
@@ -147,7 +147,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		}
 	}()
 	if o.Monitor != "" {
-		if s.probe, err = openMonitor(o.Monitor, o.Log.Named("monitor")); err != nil {
+		if s.probe, err = openMonitor(o, o.Log.Named("monitor")); err != nil {
 			return s, err
 		}
 		s.MonitorAddr = s.probe.addr
@@ -207,7 +207,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		similar = bindugateway.NewEmbeddings(o.Embeddings.URL, o.Embeddings.Model, o.Embeddings.Key, o.Log).Similarity
 	}
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
-		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Log: o.Log, Now: o.Now},
+		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Log: o.Log, Now: o.Now},
 		ID:      s.id, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, PrivateWebhooks: o.PrivateWebhooks || o.Dev, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },

@@ -3,6 +3,7 @@ package approvals
 import (
 	"context"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -154,6 +155,23 @@ func (a *Approvals) Overdue(now time.Time) (n int, since string) {
 		}
 	}
 	return n, since
+}
+
+// Waiting counts the open approvals of all organisations: those that are due later, those due within 15 minutes,
+// and those that are overdue.
+func (a *Approvals) Waiting(now time.Time) (later, due, overdue int) {
+	a.queue.mu.RLock()
+	defer a.queue.mu.RUnlock()
+	open := a.queue.all.open
+	before := func(at time.Time) int { // they are sorted by when they are due
+		return sort.Search(len(open), func(i int) bool {
+			due, err := time.Parse(time.RFC3339Nano, open[i].AnswerDue())
+			return err != nil || !due.Before(at)
+		})
+	}
+	overdue = before(now)
+	due = before(now.Add(soon)) - overdue
+	return len(open) - due - overdue, due, overdue
 }
 
 // matches reports whether a request asks for an approval.

@@ -59,6 +59,9 @@ type Options struct {
 
 	// Reconnect, if there is one, connects to another server, if one is known.
 	Reconnect func()
+
+	// Recovered, if there is one, is told how each recovery ended.
+	Recovered func(error)
 }
 
 // Membership is this broker among its peers.

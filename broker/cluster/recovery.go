@@ -77,7 +77,12 @@ func (m *Membership) startRecovery(p peer) {
 
 // recover applies the side effects of every session with entries after what a dead
 // broker had applied, and then removes its record.
-func (m *Membership) recover(ctx context.Context, p peer) error {
+func (m *Membership) recover(ctx context.Context, p peer) (err error) {
+	defer func() {
+		if m.o.Recovered != nil && ctx.Err() == nil {
+			m.o.Recovered(err)
+		}
+	}()
 	after, err := m.recoverAfter(ctx, p.record)
 	if err != nil {
 		return err

@@ -8,6 +8,27 @@ import (
 	"github.com/parley-asp/parley/api"
 )
 
+// Counts are what this broker knows of the cluster.
+type Counts struct {
+	Partitions int // that it owns
+	Alive      int // brokers, this one too
+	Recovering int // peers that are suspected, and whose work it recovers
+	Unapplied  int // entries that it accepted or recovers, whose side effects are not all applied
+}
+
+// Counts counts without asking the store.
+func (m *Membership) Counts() (n Counts) {
+	for _, owner := range m.owners.Load() {
+		if owner == m.o.ID {
+			n.Partitions++
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n.Alive, n.Recovering, n.Unapplied = max(1, len(m.members)), len(m.recovering), len(m.unapplied)
+	return n
+}
+
 // Status lists the brokers by their records, and what each owns.
 func (m *Membership) Status(ctx context.Context) ([]api.BrokerRow, error) {
 	peers, err := m.peers(ctx)

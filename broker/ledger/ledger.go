@@ -103,8 +103,9 @@ type Ledger struct {
 	http  http.Handler
 	work  *background.Group
 
-	mu   sync.Mutex
-	tree tree
+	mu     sync.Mutex
+	tree   tree
+	behind time.Time // since when leaves wait for a checkpoint; zero if none do
 
 	published atomic.Pointer[published]
 	refused   atomic.Pointer[Refusal] // why nothing is published
@@ -193,6 +194,9 @@ func (l *Ledger) integrate(m store.Message, _ bool) {
 		l.broken(err)
 		return
 	}
+	if l.behind.IsZero() {
+		l.behind = time.Now()
+	}
 	l.o.Failpoint(leafIntegrated)
 }
 
@@ -280,5 +284,24 @@ func (l *Ledger) serve(c inclusion.Checkpoint, signed string) error {
 	l.o.Failpoint(checkpointSaved)
 	l.prior = &c
 	l.published.Store(&published{c.Tree.N, signed, root})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.behind = (time.Time{}); l.tree.size > c.Tree.N {
+		l.behind = time.Now()
+	}
 	return nil
+}
+
+// Leaves are how many a checkpoint has that is published, how many wait for one, and how long the first of them
+// has waited.
+func (l *Ledger) Leaves() (published, waiting int64, since time.Duration) {
+	if p := l.published.Load(); p != nil {
+		published = p.size
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if waiting = max(0, l.tree.size-published); waiting > 0 {
+		since = time.Since(l.behind)
+	}
+	return published, waiting, since
 }

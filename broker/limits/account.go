@@ -71,6 +71,8 @@ type Accounts struct {
 	addresses int
 	sweepAt   int // look for idle ones when there are so many
 	hits      []Hit
+
+	refused func(limit string)
 }
 
 // A Hit is who exceeded which limit, how often, and when last.
@@ -97,13 +99,20 @@ const (
 	maxAddresses = 10_000 // that are remembered
 )
 
+// What the names of limits begin with that are not a principal's own.
+const (
+	organisationPrefix = "organisation"
+	addressLimitPrefix = "address"
+	pairLimitPrefix    = "pair"
+)
+
 // NewAccounts opens accounts with the quotas of limits with their defaults, by a clock.
 func NewAccounts(l Limits, now func() time.Time) *Accounts {
 	return &Accounts{
 		principal:    kind{whose: "you", quotas: l.principal()},
-		organisation: kind{prefix: "organisation", whose: "the principals of your organisation together", quotas: l.organisation()},
-		address:      kind{prefix: "address", whose: "your address", quotas: l.address()},
-		pair:         kind{prefix: "pair", whose: "your organisation with any other one", quotas: l.pair()},
+		organisation: kind{prefix: organisationPrefix, whose: "the principals of your organisation together", quotas: l.organisation()},
+		address:      kind{prefix: addressLimitPrefix, whose: "your address", quotas: l.address()},
+		pair:         kind{prefix: pairLimitPrefix, whose: "your organisation with any other one", quotas: l.pair()},
 		now:          now, cores: float64(runtime.GOMAXPROCS(0)), open: map[string]*account{}, sweepAt: fewAccounts,
 	}
 }
@@ -113,6 +122,21 @@ func (s *Accounts) SetLimits(l Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.principal.quotas, s.organisation.quotas, s.address.quotas, s.pair.quotas = l.principal(), l.organisation(), l.address(), l.pair()
+}
+
+// OnRefusal has a function called with the limit of each refusal. It comes before the first one, and
+// must not ask accounts for anything.
+func (s *Accounts) OnRefusal(do func(limit string)) { s.refused = do }
+
+// Names are those of all limits of accounts.
+func Names() (all []string) {
+	for _, prefix := range []string{"", organisationPrefix, addressLimitPrefix, pairLimitPrefix} {
+		one := account{kind: &kind{prefix: prefix}}
+		for u := range units {
+			all = append(all, one.limit(Unit(u)))
+		}
+	}
+	return all
 }
 
 // An Account is charged for what is done for its owner. The zero Account bounds nothing.
@@ -258,6 +282,9 @@ func (a Account) refuse(one *account, u Unit, need float64) error {
 	}
 	hit.At = s.now()
 	s.hits = append(s.hits, hit)
+	if s.refused != nil {
+		s.refused(hit.Limit)
+	}
 	return one.refuse(u, need)
 }
 

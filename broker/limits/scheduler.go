@@ -148,6 +148,13 @@ func (s *Scheduler) next(a performatives.Agent) chan struct{} {
 // only costs.
 func (s *Scheduler) Idle() bool { return 2*int(s.busy.Load()) <= s.slots }
 
+// Waiting is how many pieces of work wait for a slot.
+func (s *Scheduler) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting
+}
+
 // Release gives the slot to whose turn it is, once. Work releases it before it waits
 // for the store, so that others can use the core.
 func (s *Slot) Release() {

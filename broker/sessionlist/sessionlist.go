@@ -49,6 +49,8 @@ type Row struct {
 	Principals   int                   `json:"principals,omitzero"` // how many principals these are; 0 in a row of an older version
 	Answered     []performatives.Agent `json:"answered,omitzero"`   // while the session is INVITED: who has, in the order of the participants
 	Entries      uint64                `json:"entries"`             // of the transcript that the row was made from
+	Mode         string                `json:"mode,omitzero"`       // "" in a row of an older version
+	Owed         Owed                  `json:"obligations,omitzero"`
 }
 
 // A Listed session is a session with its row.

@@ -24,6 +24,9 @@ type table struct {
 	more    map[uint32][]uint32 // by row: the participants after the first four
 
 	answered map[uint32][]performatives.Agent // by row, while it is INVITED
+	owed     map[uint32]Owed                  // by row, where something is
+	modes    []string                         // by number
+	counts   counts
 }
 
 // A compactRow is a session row in a table.
@@ -34,10 +37,11 @@ type compactRow struct {
 	page         uint32 // of the archive's index; 0 is none
 	principals   uint16
 	state        session.Phase
+	mode         uint8 // its number
 }
 
 func newTable() *table {
-	return &table{numbers: map[performatives.Agent]uint32{}, names: []performatives.Agent{""}, of: []runs{nil}, more: map[uint32][]uint32{}, answered: map[uint32][]performatives.Agent{}}
+	return &table{numbers: map[performatives.Agent]uint32{}, names: []performatives.Agent{""}, of: []runs{nil}, more: map[uint32][]uint32{}, answered: map[uint32][]performatives.Agent{}, owed: map[uint32]Owed{}, modes: []string{""}, counts: newCounts()}
 }
 
 // number is an agent's number; an agent that is not known gets the next.
@@ -74,7 +78,7 @@ func (t *table) row(id performatives.SessionID) (row Row, ok bool) {
 	if !ok {
 		return row, false
 	}
-	row = Row{State: t.rows[r].state, Entries: uint64(t.rows[r].entries), Principals: int(t.rows[r].principals), Answered: t.answered[r]}
+	row = Row{State: t.rows[r].state, Entries: uint64(t.rows[r].entries), Principals: int(t.rows[r].principals), Answered: t.answered[r], Mode: t.modes[t.rows[r].mode], Owed: t.owed[r]}
 	for _, n := range t.participants(r) {
 		row.Participants = append(row.Participants, t.names[n])
 	}
@@ -104,11 +108,13 @@ func (t *table) put(id performatives.SessionID, row Row) {
 	c := compact(id)
 	r, ok := t.rowOf(c)
 	if ok {
+		t.count(r, -1)
 		t.fill(r, row)
 	} else {
 		r = t.add(c, row)
 		t.all = t.insert(t.all, r)
 	}
+	t.count(r, 1)
 	for _, n := range t.participants(r) {
 		t.of[n] = t.insert(t.of[n], r)
 	}
@@ -130,6 +136,11 @@ func (t *table) fill(r uint32, row Row) {
 	delete(t.answered, r)
 	if len(row.Answered) > 0 {
 		t.answered[r] = row.Answered
+	}
+	to.mode = t.modeNumber(row.Mode)
+	delete(t.owed, r)
+	if row.Owed != (Owed{}) {
+		t.owed[r] = row.Owed
 	}
 	for i, a := range row.Participants {
 		if n := t.number(a); i < len(to.participants) {
@@ -172,6 +183,7 @@ func (t *table) sort() {
 	})
 	for _, r := range all {
 		t.all = t.insert(t.all, r)
+		t.count(r, 1)
 		for _, n := range t.participants(r) {
 			t.of[n] = t.insert(t.of[n], r)
 		}

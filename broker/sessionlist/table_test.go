@@ -24,6 +24,7 @@ func TestTable(t *testing.T) {
 	}
 	some := func(entries uint64) Row {
 		l := Row{Principals: r.IntN(2), State: []session.Phase{session.Invited, session.Introduced, session.Closed}[r.IntN(3)], Entries: entries}
+		l.Mode, l.Owed = []string{"", "asp/1", "binding/1"}[r.IntN(3)], Owed{Due: r.IntN(2), Overdue: r.IntN(3), Disputed: r.IntN(2)}
 		for range 1 + r.IntN(6) {
 			if a := agent(); !slices.Contains(l.Participants, a) {
 				l.Participants = append(l.Participants, a)
@@ -41,6 +42,7 @@ func TestTable(t *testing.T) {
 		if _, there := plain[at]; !there { // the stream has one message of each
 			plain[at] = l
 			past.add(compact(at), l)
+			past.add(compact(at), l) // it was moving to the archive
 		}
 	}
 	past.sort()
@@ -70,12 +72,19 @@ func TestTable(t *testing.T) {
 	}
 
 	var ids []performatives.SessionID
+	kinds, owed := map[Kind]int{}, Owed{}
 	for at, want := range plain {
 		ids = append(ids, at)
+		kinds[Kind{want.State, want.Mode}]++
+		owed.Due, owed.Overdue, owed.Disputed = owed.Due+want.Owed.Due, owed.Overdue+want.Owed.Overdue, owed.Disputed+want.Owed.Disputed
 		got, there := past.row(at)
 		if diff := cmp.Diff(want, got); !there || diff != "" {
 			t.Errorf("%s: %s", at, diff)
 		}
+	}
+	gotKinds, gotOwed := (&List{table: past}).Counts()
+	if diff := cmp.Diff(kinds, gotKinds); diff != "" || gotOwed != owed {
+		t.Errorf("counts: %+v, want %+v, %s", gotOwed, owed, diff)
 	}
 	slices.SortFunc(ids, func(a, b performatives.SessionID) int { return strings.Compare(string(b), string(a)) })
 	for _, sorted := range append([]runs{past.all}, past.of...) {

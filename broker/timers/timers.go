@@ -176,6 +176,18 @@ func (t *Timers) Overdue(ctx context.Context) (n uint64, since time.Time, err er
 	return n, since, err
 }
 
+// Late is how long ago the oldest timer was due that fired here and is not done.
+func (t *Timers) Late(now time.Time) (late time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range t.held {
+		if at, err := time.Parse(time.RFC3339Nano, string(m.Data)); err == nil {
+			late = max(late, now.Sub(at))
+		}
+	}
+	return late
+}
+
 // Stored is when a session's timer fires, "" for none, and whether one fired that nobody has seen to.
 func (t *Timers) Stored(ctx context.Context, id performatives.SessionID) (at string, due bool, err error) {
 	set, err := t.Store.Last(ctx, api.TimersStream, timerAt+string(id))

@@ -166,6 +166,9 @@ func (g *Gateway) Forwarded() (total uint64, waiting int) {
 	return g.forward.answers.Total(), g.forward.answers.Len()
 }
 
+// Delayed is how many refusals wait to be sent.
+func (g *Gateway) Delayed() int { return int(g.delayed.Load()) }
+
 // A request is one that somebody waits for an answer to.
 type request interface {
 	Reply() string

@@ -79,6 +79,8 @@ type Options struct {
 	Callout   string           // public nkey ("U…") of the login service, in account AUTH
 	Authority *login.Authority // signs accounts and users
 	Log       *zap.Logger      // nil: silent
+
+	Fsynced func(took time.Duration) // called after each fsync that Durable made; nil is not
 }
 
 // Server is a running NATS server.
@@ -86,6 +88,8 @@ type Server struct {
 	nats      *server.Server
 	asp       string // account
 	websocket bool
+
+	fsynced func(time.Duration)
 
 	mu    sync.Mutex
 	files map[string]*blocks // by stream
@@ -114,7 +118,7 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	ns.SetLoggerV2(log, false, false, false)
-	s := &Server{nats: ns, asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", files: map[string]*blocks{}}
+	s := &Server{nats: ns, asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", fsynced: o.Fsynced, files: map[string]*blocks{}}
 	if dev != nil {
 		if err := dev.resolve(ns, o.Authority); err != nil {
 			return nil, fmt.Errorf("embedded: %w", err)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ErrElsewhere means that a stream's messages are not in the files where this
@@ -29,7 +30,7 @@ func (s *Server) Durable(stream string, sequence uint64) error {
 	s.mu.Lock()
 	f := s.files[stream]
 	if f == nil {
-		f = &blocks{pattern: filepath.Join(s.nats.JetStreamConfig().StoreDir, "*", "streams", stream, "msgs", "*.blk")}
+		f = &blocks{pattern: filepath.Join(s.nats.JetStreamConfig().StoreDir, "*", "streams", stream, "msgs", "*.blk"), fsynced: s.fsynced}
 		s.files[stream] = f
 	}
 	s.mu.Unlock()
@@ -41,6 +42,7 @@ func (s *Server) Durable(stream string, sequence uint64) error {
 type blocks struct {
 	pattern string
 	dir     string
+	fsynced func(time.Duration) // nil tells nobody
 
 	mu    sync.Mutex
 	next  *commit // the commit after the running one
@@ -146,7 +148,12 @@ func (f *blocks) syncNewer(all bool) error {
 	if f.last == nil {
 		return nil
 	}
-	return errors.Join(f.last.Sync(), f.scan())
+	begun := time.Now()
+	err := f.last.Sync()
+	if f.fsynced != nil {
+		f.fsynced(time.Since(begun))
+	}
+	return errors.Join(err, f.scan())
 }
 
 // A record of a block begins with its length, sequence, time, and the length of its
