@@ -107,10 +107,12 @@ func newLog(sessions ...*table) (*publicLogOf, error) {
 	return l, nil
 }
 
-// madeAt is when the entry that made a session's agreement was accepted: its CLOSE, if it has one.
+// madeAt is when the entry that made a session's agreement was accepted: its CLOSE, or what confirmed it, if it has one.
 func madeAt(t *table, d agreement.Document) string {
 	made := d.Evidence.Close
-	if made == nil {
+	if n := len(d.Evidence.Confirmed); n > 0 {
+		made = d.Evidence.Confirmed[n-1]
+	} else if made == nil {
 		made = d.Evidence.Acceptance
 	}
 	for _, e := range t.entries {

@@ -16,6 +16,10 @@ const (
 	buyer  = performatives.Agent("agent://acme.com/procurement/alpha")
 	seller = performatives.Agent("agent://widgets.co/sales/beta")
 	alice  = performatives.Agent("human://acme.com/alice")
+
+	carrier = performatives.Agent("agent://carrier.example/gamma")
+	arbiter = performatives.Agent("agent://chamber.example/arbiter")
+	bob     = performatives.Agent("human://widgets.co/bob")
 )
 
 var start = time.Date(2026, 3, 7, 14, 30, 0, 0, time.UTC)
@@ -24,6 +28,7 @@ var start = time.Date(2026, 3, 7, 14, 30, 0, 0, time.UTC)
 type table struct {
 	id      performatives.SessionID
 	number  int
+	waited  time.Duration
 	broker  performatives.Signer
 	state   session.State
 	entries []transcript.Entry
@@ -45,18 +50,7 @@ var _ io.Reader = salts(0)
 
 // buy is a purchase from the invitation to the end. In asp/1 a human approves it, within bounds that are sealed.
 func buy(mode string, number int) (*table, error) {
-	t := &table{
-		id: performatives.SessionID(fmt.Sprintf("019478a3-%04d-7def-8a12-000000000001", number)), number: number,
-		sealed: map[performatives.MessageID]performatives.SealedParts{},
-	}
-	t.state = session.New(t.id, modes.All())
-	if t.broker, t.err = signerOf("broker"); t.err != nil {
-		return nil, t.err
-	}
-	t.say(buyer, &performatives.ProposeBody{
-		ProposalID: "invitation", Type: performatives.SessionInvitation, Subject: "cups",
-		Terms: performatives.Object(fmt.Sprintf(`{"mode":%q,"participants":[%q],"purpose":"buy cups"}`, mode, seller)),
-	})
+	t := opened(number, fmt.Sprintf(`{"mode":%q,"participants":[%q],"purpose":"buy cups"}`, mode, seller))
 	t.say(seller, &performatives.AcceptBody{ReferenceID: "invitation"})
 	if mode == "binding/1" {
 		offer := t.binds(&performatives.ProposeBody{
@@ -87,6 +81,18 @@ func buy(mode string, number int) (*table, error) {
 	return t, t.err
 }
 
+// opened is a table with the buyer's invitation on it.
+func opened(number int, terms string) *table {
+	t := &table{
+		id: performatives.SessionID(fmt.Sprintf("019478a3-%04d-7def-8a12-000000000001", number)), number: number,
+		sealed: map[performatives.MessageID]performatives.SealedParts{},
+	}
+	t.state = session.New(t.id, modes.All())
+	t.broker, t.err = signerOf("broker")
+	t.say(buyer, &performatives.ProposeBody{ProposalID: "invitation", Type: performatives.SessionInvitation, Subject: "cups", Terms: performatives.Object(terms)})
+	return t
+}
+
 // last is the id of the last act.
 func (t *table) last() (id performatives.MessageID) {
 	if n := len(t.entries); n > 0 {
@@ -108,7 +114,7 @@ func (t *table) binds(offer *performatives.ProposeBody) *performatives.ProposeBo
 func (t *table) signs(a performatives.Agent, offer *performatives.ProposeBody) (signature string) {
 	signer, err := signerOf(string(a))
 	if err == nil {
-		signature, err = agreement.SignOffer(signer, t.id, offer, offer.ProposalID, agreement.Inherited{}, buyer, seller)
+		signature, err = agreement.SignOffer(signer, t.id, offer, offer.ProposalID, agreement.InheritedOf(&t.state), buyer, seller)
 	}
 	if err != nil && t.err == nil {
 		t.err = err
@@ -125,19 +131,22 @@ func (t *table) say(from performatives.Agent, body performatives.Body, sealed ..
 
 func (t *table) says(from performatives.Agent, body performatives.Body, sealed []string) error {
 	n := len(t.entries)
-	at := start.Add(time.Duration(t.number)*time.Hour + time.Duration(n)*time.Second)
+	at := t.now()
 	next := performatives.Link{PreviousHash: performatives.NoHash}
 	if n > 0 {
 		next = t.entries[n-1].Next()
 	}
-	signer, err := signerOf(string(from))
+	signer, err := t.broker, error(nil)
+	if !from.IsBroker() {
+		signer, err = signerOf(string(from))
+	}
 	if err != nil {
 		return err
 	}
 	draft := performatives.Draft{
 		ID: performatives.MessageID(fmt.Sprintf("019478a3-%04d-7def-8a12-%012x", t.number, n)), Session: t.id, Sender: from, Body: body, Timestamp: at,
 	}
-	if n != 1 { // the broker links that one, senders the others
+	if n != 1 && !from.IsBroker() { // the broker links that one, senders the others
 		draft.Link = &next
 	}
 	submission, err := draft.Submission(signer, salts(n), sealed...) //nolint:gosec // a table has few entries
@@ -161,12 +170,12 @@ func (t *table) says(from performatives.Agent, body performatives.Body, sealed [
 	if err != nil {
 		return err
 	}
-	state, err := session.Step(t.state, session.Event{Message: m, At: at, Broker: t.broker.Key(), Known: known, Policy: policy})
+	state, err := session.Step(t.state, session.Event{Message: m, At: at.Add(transit), Broker: t.broker.Key(), Known: known, Policy: policy})
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", body.Act(), from, err)
 	}
 	stamp := performatives.Stamp{Sequence: next.Sequence, PreviousHash: next.PreviousHash, Joined: state.Last.Joined}
-	line, stamp, err := m.Deliver(stamp, at.Add(12*time.Millisecond), state.Phase.String(), t.broker)
+	line, stamp, err := m.Deliver(stamp, at.Add(transit), state.Phase.String(), t.broker)
 	if err != nil {
 		return err
 	}
@@ -178,6 +187,26 @@ func (t *table) says(from performatives.Agent, body performatives.Body, sealed [
 	return err
 }
 
+// transit is how long an act takes to the broker.
+const transit = 12 * time.Millisecond
+
+// now is when the next act is made.
+func (t *table) now() time.Time {
+	return start.Add(time.Duration(t.number)*time.Hour + time.Duration(len(t.entries))*time.Second + t.waited)
+}
+
+// enters has the broker enter what has passed after a while.
+func (t *table) enters(after time.Duration) {
+	t.waited += after
+	d, passed := t.state.Passed(t.now().Add(transit))
+	if !passed && t.err == nil {
+		t.err = fmt.Errorf("nothing has passed after %s", after)
+	}
+	if t.err == nil {
+		t.say(performatives.BrokerAgent(t.broker.Key()), d.Body(""))
+	}
+}
+
 // policy has the defaults of a broker.
 var policy = performatives.Policy{
 	Format: performatives.Format, InvitationTimeout: 30_000, MaxDuration: 3_600_000, MaxPaused: 604_800_000,
@@ -185,7 +214,7 @@ var policy = performatives.Policy{
 }
 
 func members() (known session.Known, err error) {
-	for _, a := range []performatives.Agent{buyer, seller, alice} {
+	for _, a := range []performatives.Agent{buyer, seller, alice, carrier, arbiter, bob} {
 		signer, err := signerOf(string(a))
 		if err != nil {
 			return known, err

@@ -35,6 +35,7 @@ func Files() (map[string][]byte, error) {
 		"messageids.json":  func() (any, error) { return messageIDs() },
 		"transcripts.json": func() (any, error) { return transcripts(buying, binding) },
 		"agreements.json":  func() (any, error) { return agreements(buying, binding, log) },
+		"evidence.json":    func() (any, error) { return evidence(buying) },
 		"publiclog.json":   func() (any, error) { return publicLog(log) },
 		"webhooks.json":    func() (any, error) { return webhooks() },
 	} {

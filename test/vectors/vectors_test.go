@@ -19,6 +19,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
+	evidences "github.com/parley-asp/parley/session/evidence"
 	"github.com/parley-asp/parley/session/transcript"
 )
 
@@ -149,6 +150,61 @@ func TestAgreements(t *testing.T) {
 			t.Errorf("%s proves %s without %v, logged: %t", v.Name, proves, report.Redacted, report.Logged)
 		}
 	}
+}
+
+// What happened to each bundle is told, and each single change of it is found but those that the vectors name.
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	for _, v := range read[[]Evidence](t, "evidence.json") {
+		t.Run(v.Name, func(t *testing.T) {
+			t.Parallel()
+			report := verified(t, v, v.Bundle)
+			if len(v.Refused) > 0 {
+				if !slices.ContainsFunc(report.Faults, func(f agreement.Fault) bool { return slices.Contains(v.Refused, f.Member) }) {
+					t.Errorf("%v, want one of %v", report.Faults, v.Refused)
+				}
+				return
+			}
+			if len(report.Faults) > 0 || report.Logged != v.Logged || report.Withheld != v.Withheld {
+				t.Errorf("%d leaves are logged, %d entries withheld, faults: %v", report.Logged, report.Withheld, report.Faults)
+			}
+			if v.Unproven == nil {
+				return
+			}
+			var bundle map[string]any
+			if err := json.Unmarshal(v.Bundle, &bundle); err != nil {
+				t.Fatal(err)
+			}
+			unproven := []string{}
+			Changes(bundle, func(name string) {
+				data, err := json.Marshal(bundle, json.Deterministic(true))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(verified(t, v, data).Faults) == 0 {
+					unproven = append(unproven, name)
+				}
+			})
+			slices.Sort(v.Unproven)
+			slices.Sort(unproven)
+			if diff := cmp.Diff(v.Unproven, unproven); diff != "" {
+				t.Errorf("changes that are accepted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func verified(t *testing.T, v Evidence, bundle []byte) evidences.Report {
+	t.Helper()
+	trust := evidences.Trust{Trust: agreement.Trust{Broker: v.Broker}}
+	var err error
+	if trust.Log, err = inclusion.ParseKey(v.LogKey); err != nil {
+		t.Fatal(err)
+	}
+	if trust.Receipts, err = inclusion.ParseReceiptKey(v.ReceiptsKey); err != nil {
+		t.Fatal(err)
+	}
+	return evidences.Verify(bundle, trust)
 }
 
 func TestPublicLog(t *testing.T) {

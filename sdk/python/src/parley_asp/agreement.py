@@ -126,23 +126,23 @@ class _Check:
         for name in sorted(digests):
             if name not in terms:
                 self.report.redacted.append(name)
-            elif _digest([salts.get(name, ""), name, terms[name]]) != digests[name]:
+            elif digest_of([salts.get(name, ""), name, terms[name]]) != digests[name]:
                 self.fault(f"/terms/{name}", "the term and its salt do not have the digest of terms_digests")
         for name in sorted(set(terms) - set(digests)):
             self.fault(f"/terms/{name}", "terms_digests has no such term")
         for name in sorted(set(salts) - set(terms)):
             self.fault(f"/salts/{name}", "terms has no such term")
-        if _digest({name: d[name] for name in _CORE if name in d}) != d["agreement_hash"]:
+        if digest_of({name: d[name] for name in _CORE if name in d}) != d["agreement_hash"]:
             self.fault("/agreement_hash", "is not the hash of the agreement")
         if len(d["parties"]) < 2:
             self.fault("/parties", "an agreement has two parties or more")
 
     def _dates(self) -> None:
-        begins = _time(self._d["effective_from"])
+        begins = time_of(self._d["effective_from"])
         if begins is None:
             self.fault("/effective_from", "is no date and time")
         if "effective_until" in self._d:
-            ends = _time(self._d["effective_until"])
+            ends = time_of(self._d["effective_until"])
             if begins is None or ends is None or ends <= begins:
                 self.fault("/effective_until", "is not after effective_from")
 
@@ -181,10 +181,10 @@ class _Check:
         receipted = rfc8785.dumps({"acceptedAt": e.receipt["acceptedAt"], "hash": e.hash, "state": e.receipt["state"]})
         if e.receipt["broker"] != broker or not signed_by(broker, receipted, e.receipt["signature"]):
             self.fault(member, f"its receipt is not signed by the broker {broker}")
-        signature = _signature(e)
+        signature = signature_of(e)
         if not signature and self._unsigned:
             return e
-        signed = _signed(e)
+        signed = signed_part(e)
         first = self._said.get("keys", {}).get(e.sender, "")
         keys = [first, *self._said.get("rotated", {}).get(e.sender, [])]
         by = next((k for k in keys if k and signed_by(k, signed, signature)), "")
@@ -202,14 +202,14 @@ class _Check:
     def _follows(self, entries: dict[str, Entry]) -> None:
         """Each entry is about the one before, and comes after it."""
         wanted = {"commitment": ("COMMIT",), "acceptance": ("ACCEPT", "COMMIT"), "close": ("CLOSE",)}
-        before, about = entries["offer"], _id(entries["offer"])
+        before, about = entries["offer"], id_of(entries["offer"])
         for name, acts in wanted.items():
             e = entries.get(name)
             if e is None:
                 continue
-            body = _body(e)
-            if _act(e) not in acts:
-                self.fault(f"/evidence/{name}", f"is a {_act(e)}")
+            body = body_of(e)
+            if act_of(e) not in acts:
+                self.fault(f"/evidence/{name}", f"is a {act_of(e)}")
             if name == "close":
                 if body.get("outcome", "completed") != "completed" or "commitment" in entries:
                     self.fault("/evidence/close", "is no CLOSE with the outcome completed")
@@ -217,16 +217,16 @@ class _Check:
                 self.fault(f"/evidence/{name}", "is about another offer")
             if e.session != before.session or e.sequence <= before.sequence:
                 self.fault(f"/evidence/{name}", "does not follow the offer")
-            before, about = e, _id(e)
+            before, about = e, id_of(e)
 
     def _confirmed(self, entries: dict[str, Entry], rulings: list[Entry]) -> None:
         """People of each party's organisation have confirmed what was accepted, if anybody has."""
         missing = {_organisation(p) for p in self._parties} if rulings else set()
         before = entries["acceptance"]
         for i, e in enumerate(rulings):
-            ruling = _body(e).get("data")
+            ruling = body_of(e).get("data")
             asked = ruling.get("escalationId") if isinstance(ruling, dict) else None
-            right = isinstance(ruling, dict) and _act(e) == "INFORM" and ruling.get("decision") == "approved"
+            right = isinstance(ruling, dict) and act_of(e) == "INFORM" and ruling.get("decision") == "approved"
             if not right or asked not in (entries["offer"].id, entries["acceptance"].id):
                 self.fault(f"/evidence/confirmations/{i}", "confirms nothing of this agreement")
             elif e.session != before.session or e.sequence != before.sequence + 1:
@@ -239,15 +239,15 @@ class _Check:
     def _made(self, entries: dict[str, Entry], rulings: list[Entry]) -> None:
         """The entries make exactly this agreement."""
         d, offer, commitment = self._d, entries["offer"], entries.get("commitment")
-        body = _body(offer)
+        body = body_of(offer)
         terms = body.get("terms")
-        name = _id(offer)
-        if commitment is not None or _act(offer) == "COMMIT":
-            said = _body(commitment or offer)
+        name = id_of(offer)
+        if commitment is not None or act_of(offer) == "COMMIT":
+            said = body_of(commitment or offer)
             terms = {**(terms if commitment is not None and isinstance(terms, dict) else {}), **said.get("terms", {}),
                      **{n: said[n] for n in ("deadline", "escrow") if n in said}}  # fmt: skip
-            if commitment is not None and d["agreement_id"] == _agreement_id(offer.session, _id(commitment)):
-                name = _id(commitment)
+            if commitment is not None and d["agreement_id"] == agreement_id_of(offer.session, id_of(commitment)):
+                name = id_of(commitment)
         if not isinstance(terms, dict):
             self.fault("/evidence/offer", "the entry makes no offer")
             return
@@ -256,29 +256,29 @@ class _Check:
         prefix = "neg_" if d["negotiation_id"].startswith("neg_") else ""
         made = hash_of(
             offer.session, name, d["parties"], {"effectiveFrom": accepted.receipt["acceptedAt"], **body, "terms": terms},
-            _salt(offer), inherited, prefix,
+            salt_of(offer), inherited, prefix,
         )  # fmt: skip
         if made != d["agreement_hash"]:
             self.fault("/agreement_hash", "the entries of offer and acceptance make another agreement")
         if len(d["terms"]) < len(d["terms_digests"]):
             self.fault("/evidence/offer", "tells the terms that were taken out")
-        given = [_body(e).get("agreementSignature", "") for e in (offer, entries["acceptance"])]
+        given = [body_of(e).get("agreementSignature", "") for e in (offer, entries["acceptance"])]
         told = [d.get("signatures", {}).get(did, "") for did in d["parties"]]
         if any(g and t and g != t for g, t in zip(given, told, strict=False)) or (not any(told) and self._all_signed(given)):
             self.fault("/signatures", "are not those of the entries")
 
     def _all_signed(self, given: list[str]) -> bool:
         keys = [self._said.get("did_keys", {}).get(p) or self._said.get("keys", {}).get(p, "") for p in self._parties]
-        return len(keys) == 2 and all(_signed_hash(k, self._d["agreement_hash"], g) for k, g in zip(keys, given, strict=True))
+        return len(keys) == 2 and all(signed_hash(k, self._d["agreement_hash"], g) for k, g in zip(keys, given, strict=True))
 
     def _agreed_by(self, entries: dict[str, Entry]) -> None:
         """The parties are those who made the offer, accepted it, and committed to it."""
-        made, accepter = _side(entries["offer"]), _side(entries["acceptance"])
+        made, accepter = side_of(entries["offer"]), side_of(entries["acceptance"])
         right = [made] == self._parties[:1]
         if "commitment" in entries:
-            made = _side(entries["commitment"])
+            made = side_of(entries["commitment"])
             right = right and made in self._parties
-        converged = _act(entries["acceptance"]) == "COMMIT"  # anybody may who is allowed to
+        converged = act_of(entries["acceptance"]) == "COMMIT"  # anybody may who is allowed to
         if not right or (not converged and (accepter == made or accepter not in self._parties)):
             self.fault("/parties", "are not those who made and accepted the offer")
 
@@ -297,7 +297,7 @@ class _Check:
                 continue
             named = of_hash.get(party) or self._said.get("keys", {}).get(party, "")
             for key in {named, self._trusted.get(party, named)} if self._said else {self._trusted.get(party, "")}:
-                if not key or not _signed_hash(key, self._d["agreement_hash"], signatures[did]):
+                if not key or not signed_hash(key, self._d["agreement_hash"], signatures[did]):
                     self.fault(f"/signatures/{did}", f"is not of the key of {party}")
         if len(signatures) > len(self._d["parties"]):
             self.fault("/signatures", "somebody signed who is no party")
@@ -359,16 +359,26 @@ def hash_of(session: str, offer: str, parties: Sequence[str], body: JSON, salt: 
         inherited: ``ccc`` and ``regulated_obligations`` of the parties, where they have them.
         prefix: of the negotiation's id, ``neg_`` with OAP's ids.
     """
+    return digest_of(core_of(session, offer, parties, body, salt, inherited, prefix))
+
+
+def core_of(session: str, offer: str, parties: Sequence[str], body: JSON, salt: bytes, inherited: JSON, prefix: str = "") -> JSON:
+    """What the hash of the agreement covers that an offer becomes."""
     terms = body["terms"]
-    salts = {name: b64(hmac.new(salt, name.encode(), hashlib.sha256).digest()) for name in terms}
+    salts = salts_of(terms, salt)
     agreement: JSON = {**inherited, "parties": list(parties)}
-    agreement["agreement_id"] = _agreement_id(session, offer)
+    agreement["agreement_id"] = agreement_id_of(session, offer)
     agreement["negotiation_id"] = prefix + session
-    agreement["terms_digests"] = {name: _digest([salts[name], name, value]) for name, value in terms.items()}
+    agreement["terms_digests"] = {name: digest_of([salts[name], name, value]) for name, value in terms.items()}
     for member, its in (("category", "category"), ("effectiveFrom", "effective_from"), ("effectiveUntil", "effective_until")):
         if body.get(member):
             agreement[its] = body[member]
-    return _digest(agreement)
+    return agreement
+
+
+def salts_of(terms: JSON, salt: bytes) -> dict[str, str]:
+    """The salt of each term, which derive from that of the offer."""
+    return {name: b64(hmac.new(salt, name.encode(), hashlib.sha256).digest()) for name in terms}
 
 
 def salt_in(body: JSON) -> bytes | None:
@@ -383,20 +393,20 @@ def did_of(agent: str) -> str:
     return "did:web:" + (name.replace("/", "/%40", 1) if agent.startswith("human://") else name).replace("/", ":")
 
 
-def _body(e: Entry) -> JSON:
+def body_of(e: Entry) -> JSON:
     return dict(e.sent["content"]["body"])
 
 
-def _act(e: Entry) -> str:
+def act_of(e: Entry) -> str:
     return str(e.sent.get("performative"))
 
 
-def _id(e: Entry) -> str:
+def id_of(e: Entry) -> str:
     """What others refer to an entry by."""
-    return str(_body(e).get({"PROPOSE": "proposalId", "COUNTER": "proposalId", "COMMIT": "commitmentId"}.get(_act(e), "")) or e.id)
+    return str(body_of(e).get({"PROPOSE": "proposalId", "COUNTER": "proposalId", "COMMIT": "commitmentId"}.get(act_of(e), "")) or e.id)
 
 
-def _side(e: Entry) -> str:
+def side_of(e: Entry) -> str:
     """For whom an entry speaks."""
     return e.on_behalf_of or e.sender
 
@@ -405,32 +415,32 @@ def _organisation(agent: str) -> str:
     return agent.partition("://")[2].partition("/")[0]
 
 
-def _agreement_id(session: str, proposal: str) -> str:
+def agreement_id_of(session: str, proposal: str) -> str:
     digest = hashlib.sha256(f"{session}:{proposal}".encode()).digest()
     return "agr_" + base64.b32encode(digest).decode().rstrip("=").translate(_CROCKFORD)[:26]
 
 
-def _salt(offer: Entry) -> bytes:
+def salt_of(offer: Entry) -> bytes:
     """The salt that the offer has, or one that derives from what only the participants know."""
-    if (given := salt_in(_body(offer))) is not None:
+    if (given := salt_in(body_of(offer))) is not None:
         return given
-    return hashlib.sha256(b"parley agreement salt\n" + _signature(offer).encode() + _signed(offer)).digest()
+    return hashlib.sha256(b"parley agreement salt\n" + signature_of(offer).encode() + signed_part(offer)).digest()
 
 
-def _signature(e: Entry) -> str:
+def signature_of(e: Entry) -> str:
     return str(e.sent["integrity"].get("signature", ""))
 
 
-def _signed(e: Entry) -> bytes:
+def signed_part(e: Entry) -> bytes:
     """What the sender signed."""
     return rfc8785.dumps({**e.sent, "integrity": {name: v for name, v in e.sent["integrity"].items() if name != "signature"}})
 
 
-def _digest(value: Any) -> str:
+def digest_of(value: Any) -> str:
     return "sha256-" + hashlib.sha256(rfc8785.dumps(value)).hexdigest()
 
 
-def _signed_hash(key: str, of: str, signature: str) -> bool:
+def signed_hash(key: str, of: str, signature: str) -> bool:
     try:
         raw = base64.urlsafe_b64decode(signature + "=" * (-len(signature) % 4))
     except (ValueError, binascii.Error):
@@ -443,7 +453,7 @@ def b64(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def _time(text: str) -> datetime | None:
+def time_of(text: str) -> datetime | None:
     if not re.fullmatch(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", text):
         return None
     shortened = re.sub(r"(\.\d{6})\d+", r"\1", re.sub(r"\.(\d{1,5})(?!\d)", lambda m: "." + m[1].ljust(6, "0"), text))

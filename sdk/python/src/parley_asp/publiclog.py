@@ -44,19 +44,28 @@ def open_checkpoint(text: str, key: str) -> Checkpoint:
     try:
         name, hashed, encoded = key.split("+", 2)
         raw = base64.b64decode(encoded, validate=True)
-        signed, _, signatures = text.rpartition("\n\n")
-        signed += "\n"
-        origin, size, root = signed.split("\n")[:3]
-        checkpoint = Checkpoint(origin, int(size), base64.b64decode(root, validate=True))
+        checkpoint, signed, signatures = read_checkpoint(text)
         for line in signatures.split("\n"):
             dash, by, signature = [*line.split(" "), "", ""][:3]
             found = base64.b64decode(signature, validate=True)
-            if dash == "—" and by == name == origin and found[:4].hex() == hashed and raw[0] == 1:
+            if dash == "—" and by == name == checkpoint.origin and found[:4].hex() == hashed and raw[0] == 1:
                 nacl.signing.VerifyKey(raw[1:]).verify(signed.encode(), found[4:])
                 return checkpoint
     except (ValueError, binascii.Error, nacl.exceptions.CryptoError, IndexError):
         pass
     raise ProofError("the log did not sign this checkpoint")
+
+
+def read_checkpoint(text: str) -> tuple[Checkpoint, str, str]:
+    """A checkpoint without a look at who signed it, what is signed, and the signatures.
+
+    Raises:
+        ValueError: it is malformed.
+    """
+    signed, _, signatures = text.rpartition("\n\n")
+    signed += "\n"
+    origin, size, root = signed.split("\n")[:3]
+    return Checkpoint(origin, int(size), base64.b64decode(root, validate=True)), signed, signatures
 
 
 def verify_inclusion(leaf: JSON, index: int, proof: Sequence[str], checkpoint: str, key: str) -> Checkpoint:
@@ -68,16 +77,27 @@ def verify_inclusion(leaf: JSON, index: int, proof: Sequence[str], checkpoint: s
     c = open_checkpoint(checkpoint, key)
     if not 0 <= index < c.size:
         raise ProofError(f"the checkpoint has {c.size} leaves")
-    node, last, hashes = _hash(b"\x00", rfc8785.dumps(leaf)), c.size - 1, _hashes(proof)
-    while last > 0:
-        if index % 2 == 1:
-            node = _hash(b"\x01", _next(hashes) + node)
-        elif index < last:
-            node = _hash(b"\x01", node + _next(hashes))
-        index, last = index // 2, last // 2
-    if hashes or node != c.root:
+    if root_of(leaf, index, c.size, _hashes(proof)) != c.root:
         raise ProofError("the proof does not lead to the root of the checkpoint")
     return c
+
+
+def root_of(leaf: JSON, index: int, size: int, hashes: Sequence[bytes]) -> bytes:
+    """The root of a tree of some size, by the hashes beside the path from one of its leaves.
+
+    Raises:
+        ProofError: there are more or fewer hashes than that takes.
+    """
+    node, last, left = _hash(b"\x00", rfc8785.dumps(leaf)), size - 1, list(hashes)
+    while last > 0:
+        if index % 2 == 1:
+            node = _hash(b"\x01", _next(left) + node)
+        elif index < last:
+            node = _hash(b"\x01", node + _next(left))
+        index, last = index // 2, last // 2
+    if left:
+        raise ProofError("the proof has more hashes than its tree")
+    return node
 
 
 def verify_consistency(old: str, new: str, proof: Sequence[str], key: str) -> tuple[Checkpoint, Checkpoint]:

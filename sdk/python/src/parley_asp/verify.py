@@ -148,8 +148,8 @@ class Verifier:
         self._accepted = ""
         self._lost = False  # an entry is missing or not genuine, so its pins are unknown
 
-    def add(self, line: bytes) -> None:
-        """Check the next entry, without its line feed."""
+    def add(self, line: bytes) -> Entry | None:
+        """Check the next entry, without its line feed. It is returned if it can be read."""
         self._lines += 1
         try:
             e = read_entry(line)
@@ -158,7 +158,7 @@ class Verifier:
             self._fault(self._next + self._doubtful, rule, str(error))
             self._doubtful += 1
             self._lost = True
-            return
+            return None
         if not e.canonical:
             self._fault(e.sequence, "canonical", "the line is not the canonical form (RFC 8785) of its JSON")
         genuine = self._genuine(e)
@@ -169,6 +169,7 @@ class Verifier:
         elif genuine:
             self._seen[e.id] = e.sequence
         self._sender(e, genuine, in_place)
+        return e
 
     def end(self, head: str = "", length: int = 0) -> list[Fault]:
         """All faults, with those of the transcript as a whole."""
@@ -238,8 +239,9 @@ class Verifier:
             for m in e.joined:  # one out of order does not replace a newer key
                 if not (m["agentId"] in self._pins and genuine and not in_place):
                     self._pins[m["agentId"]] = (m.get("key") or "", not genuine)
-        signature = e.sent["integrity"].pop("signature", "")
-        said = rfc8785.dumps(e.sent)
+        own = dict(e.sent["integrity"])
+        signature = own.pop("signature", "")
+        said = rfc8785.dumps({**e.sent, "integrity": own})
         if e.sender.startswith("broker://"):
             if e.sender != f"broker://{self._broker}":
                 self._fault(e.sequence, "broker", f"{e.sender} is not the broker that kept this transcript")
