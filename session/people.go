@@ -49,13 +49,11 @@ func itemOf(filed performatives.MessageID, org performatives.Organisation) escal
 // answersFor is the party for which a human answers a dispute, "" if none is the human's to answer.
 func (t *Command) answersFor(human performatives.Member) performatives.Agent {
 	var id string
-	switch body := t.Message.Body.(type) {
-	case *performatives.InformBody:
-		if r, ok := body.Reply(); ok {
-			id = r.DisputeID
-		}
-	case *performatives.AcceptBody:
-		id, _ = t.remedies.Get(body.Refers())
+	if inform := t.inform(); inform != nil {
+		r, _ := inform.Reply()
+		id = r.DisputeID
+	} else if t.Act == performatives.Accept {
+		id, _ = t.remedies.Get(t.Message.Body.Refers())
 	}
 	d, ok := t.claims.Get(id)
 	if !ok || !escalation.MayDecide(human, human.Agent.Organisation()) {

@@ -83,7 +83,7 @@ func TestCallForProposals(t *testing.T) {
 		}
 		return p
 	}
-	got = read(api(alpha, "discovery.call", `{`+task+`,"capability":"extract.pdf","waitMs":400}`))
+	got = read(api(alpha, "discovery.call", `{`+task+`,"capability":"extract.pdf","waitMs":2000}`))
 	for i, want := range []string{`"counted":false`, `schema_invalid`, `"counted":true`, `"counted":false`} {
 		if reply := <-counted; !strings.Contains(reply, want) {
 			t.Errorf("answer %d: %s, want %s", i, reply, want)
