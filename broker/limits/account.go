@@ -75,16 +75,6 @@ type Accounts struct {
 	refused func(limit string)
 }
 
-// A Hit is who exceeded which limit, how often, and when last.
-type Hit struct {
-	Who, Limit string
-	At         time.Time
-	Times      uint64
-}
-
-// mostHits are kept: the newest.
-const mostHits = 100
-
 // An account is what one principal, organisation, address or pair of organisations uses.
 type account struct {
 	kind     *kind
@@ -97,13 +87,6 @@ type account struct {
 const (
 	fewAccounts  = 1024   // are kept without a look at which of them are idle
 	maxAddresses = 10_000 // that are remembered
-)
-
-// What the names of limits begin with that are not a principal's own.
-const (
-	organisationPrefix = "organisation"
-	addressLimitPrefix = "address"
-	pairLimitPrefix    = "pair"
 )
 
 // NewAccounts opens accounts with the quotas of limits with their defaults, by a clock.
@@ -122,21 +105,6 @@ func (s *Accounts) SetLimits(l Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.principal.quotas, s.organisation.quotas, s.address.quotas, s.pair.quotas = l.principal(), l.organisation(), l.address(), l.pair()
-}
-
-// OnRefusal has a function called with the limit of each refusal. It comes before the first one, and
-// must not ask accounts for anything.
-func (s *Accounts) OnRefusal(do func(limit string)) { s.refused = do }
-
-// Names are those of all limits of accounts.
-func Names() (all []string) {
-	for _, prefix := range []string{"", organisationPrefix, addressLimitPrefix, pairLimitPrefix} {
-		one := account{kind: &kind{prefix: prefix}}
-		for u := range units {
-			all = append(all, one.limit(Unit(u)))
-		}
-	}
-	return all
 }
 
 // An Account is charged for what is done for its owner. The zero Account bounds nothing.
@@ -258,18 +226,6 @@ func (s *Accounts) hold(mine *account, u Unit, n float64) (release func()) {
 	})
 }
 
-// Hits are the newest of who exceeded which limit, the last first.
-func (s *Accounts) Hits() []Hit {
-	if s == nil {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := slices.Clone(s.hits)
-	slices.Reverse(all)
-	return all
-}
-
 // refuse notes who exceeded which limit; under mu.
 func (a Account) refuse(one *account, u Unit, need float64) error {
 	hit := Hit{Who: a.owner, Limit: one.limit(u), Times: 1}
@@ -286,15 +242,6 @@ func (a Account) refuse(one *account, u Unit, need float64) error {
 		s.refused(hit.Limit)
 	}
 	return one.refuse(u, need)
-}
-
-// limit names a limit.
-func (a *account) limit(u Unit) string {
-	name := units[u].name
-	if a.kind.prefix != "" {
-		name = a.kind.prefix + strings.ToUpper(name[:1]) + name[1:]
-	}
-	return name
 }
 
 // refill gives back what has come back since the last time.

@@ -66,5 +66,5 @@ func (t *table) modeNumber(mode string) uint8 {
 		}
 		t.modes = append(t.modes, strings.Clone(mode))
 	}
-	return uint8(n)
+	return uint8(n) //nolint:gosec // below 256
 }
