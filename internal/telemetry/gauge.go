@@ -13,7 +13,7 @@ const namespace = "parley"
 // Set gives one sample of a family: its value, and its labels in their order.
 type Set func(value float64, labels ...string)
 
-// Gauge adds a family that is read at each scrape. read must not wait, and has labels of closed lists only.
+// Gauge adds a family that is read at each scrape. read ends soon, and has labels of closed lists only.
 func (m *Metrics) Gauge(name, help string, labels []string, read func(Set)) {
 	m.registry.MustRegister(&gauge{prometheus.NewDesc(namespace+"_"+name, help, labels, nil), read})
 }
