@@ -155,7 +155,7 @@ func TestLastWord(t *testing.T) {
 	id := w.opened("asp/1")
 	asked := w.must(buyer, id, "DELEGATE", `{"targetAgent":"`+string(lawyer)+`","scope":"check it","authority":"advisory"}`)
 	declines := api.Say{
-		Session: id, Performative: "REJECT", IfHead: asked.Hash, Message: performatives.MessageID(testkit.NewID()), Key: "k1",
+		Session: id, Performative: "REJECT", IfHead: asked.Hash, Message: testkit.NewID(), Key: "k1",
 		Body: jsontext.Value(`{"referenceId":"` + string(asked.Message) + `","code":"unspecified","reason":"no time","retryable":false}`),
 	}
 	first, err := w.says(lawyer, declines)

@@ -25,7 +25,7 @@ interface Recipe {
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const dir = join(root, 'dist-test/recipes'); // within the package, so that its own name is found
 const left = new Set<string>();
-const vitest = 'Test-with-a-real-broker-0'; // which .ci/sdk-typescript runs
+const vitest = 'Test-with-a-real-broker-0'; // which .ci/sdk-typescript runs with vitest
 let loads = 0;
 
 before(async () => {
@@ -36,7 +36,7 @@ before(async () => {
   for (const section of sections) {
     for (const [n, snippet] of snippets(section).entries()) {
       const name = `${section.split('\n')[0]!.replaceAll(/\W+/g, '-')}-${n}`;
-      await writeFile(join(dir, `${name}.ts`), `${snippets(intro)[0]}${snippet}${/ as agent\b/.test(snippet) ? '' : 'export { agent };\n'}`);
+      await writeFile(join(dir, name === vitest ? 'kit.test.ts' : `${name}.ts`), `${snippets(intro)[0]}${snippet}${/ as agent\b/.test(snippet) ? '' : 'export { agent };\n'}`);
       left.add(name);
     }
   }
