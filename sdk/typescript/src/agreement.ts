@@ -379,9 +379,9 @@ function object(value: unknown): Members {
   return value as Members;
 }
 
-const bodyOf = (e: Entry): Members => (e.sent['content'] as { body: Members }).body;
-const actOf = (e: Entry): string => String(e.sent['performative']);
-const sideOf = (e: Entry): string => e.onBehalfOf || e.sender;
+export const bodyOf = (e: Entry): Members => (e.sent['content'] as { body: Members }).body;
+export const actOf = (e: Entry): string => String(e.sent['performative']);
+export const sideOf = (e: Entry): string => e.onBehalfOf || e.sender;
 const organisation = (agent: string): string => agent.split('://')[1]?.split('/')[0] ?? '';
 
 /** What an agreement is made of. */
@@ -401,14 +401,19 @@ export interface Draft {
 }
 
 /** The hash of the agreement that an offer becomes, which parties sign in binding/1. */
-export async function hashOfAgreement({ session, offer, body, parties, salt, inherited, oap }: Draft): Promise<string> {
+export async function hashOfAgreement(draft: Draft): Promise<string> {
+  return digest(await coreOf(draft));
+}
+
+/** What the hash of the agreement covers that an offer becomes. */
+export async function coreOf({ session, offer, body, parties, salt, inherited, oap }: Draft): Promise<Members> {
   const digests: Record<string, string> = {};
   for (const [term, value] of Object.entries(body['terms'] as Members)) digests[term] = await digest([await saltedBy(salt, term), term, value]);
-  return digest({
+  return {
     agreement_id: await agreementId(session, offer), negotiation_id: (oap ? 'neg_' : '') + session, parties, terms_digests: digests,
     category: body['category'] || undefined, effective_from: body['effectiveFrom'] || undefined, effective_until: body['effectiveUntil'] || undefined,
     ...inherited,
-  });
+  };
 }
 
 /** The DID of a principal that has registered no other. */
@@ -424,7 +429,7 @@ export function saltIn(body: Members): Uint8Array<ArrayBuffer> | undefined {
 }
 
 /** What others refer to an entry by. */
-function idOf(e: Entry): string {
+export function idOf(e: Entry): string {
   const named: Record<string, string> = { PROPOSE: 'proposalId', COUNTER: 'proposalId', COMMIT: 'commitmentId' };
   return (bodyOf(e)[named[actOf(e)] ?? ''] as string | undefined) ?? e.id;
 }
@@ -436,13 +441,13 @@ async function agreementId(session: string, proposal: string): Promise<string> {
 }
 
 /** The salt that the offer has, or one that derives from what only the participants know. */
-async function saltOf(offer: Entry): Promise<Uint8Array<ArrayBuffer>> {
+export async function saltOf(offer: Entry): Promise<Uint8Array<ArrayBuffer>> {
   const given = saltIn(bodyOf(offer));
   if (given) return given;
   return hashOf(new TextEncoder().encode(`parley agreement salt\n${offer.signature}${canonical(unsigned(offer.sent))}`));
 }
 
-async function saltedBy(salt: Uint8Array<ArrayBuffer>, term: string): Promise<string> {
+export async function saltedBy(salt: Uint8Array<ArrayBuffer>, term: string): Promise<string> {
   const key = await crypto.subtle.importKey('raw', salt, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   return toBase64(new Uint8Array(await crypto.subtle.sign('HMAC', key, new TextEncoder().encode(term))));
 }
@@ -452,11 +457,11 @@ export async function hashOf(data: Uint8Array<ArrayBuffer>): Promise<Uint8Array<
   return new Uint8Array(await crypto.subtle.digest('SHA-256', data));
 }
 
-async function digest(value: unknown): Promise<string> {
+export async function digest(value: unknown): Promise<string> {
   return (await sha256(canonical(value))).replace(':', '-');
 }
 
-async function signedHash(key: string, hash: string, signature: string): Promise<boolean> {
+export async function signedHash(key: string, hash: string, signature: string): Promise<boolean> {
   if (!/^[A-Za-z0-9_-]{86}$/.test(signature)) return false;
   const raw = fromBase64(signature);
   const hex = Array.from(raw, (b) => b.toString(16).padStart(2, '0')).join('');
@@ -472,7 +477,7 @@ export function toBase64(raw: Uint8Array): string {
   return btoa(String.fromCharCode(...raw)).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
-function timeOf(text: string): number | undefined {
+export function timeOf(text: string): number | undefined {
   if (!/^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(text)) return undefined;
   const at = Date.parse(text.toUpperCase().replace(/(\.\d{3})\d+/, '$1'));
   return Number.isNaN(at) ? undefined : at;

@@ -19,45 +19,55 @@ export interface Checkpoint {
   root: string;
 }
 
-type Bytes = Uint8Array<ArrayBuffer>;
+export type Bytes = Uint8Array<ArrayBuffer>;
 
 /** Read a checkpoint that the log has signed; `key` is `<origin>+<hash>+<base64>`, of a signed note (C2SP). */
 export async function openCheckpoint(text: string, key: string): Promise<Checkpoint> {
   const [name, hashed, ...rest] = key.split('+');
   const raw = bytesOf(rest.join('+'));
-  const end = text.lastIndexOf('\n\n') + 1;
-  const signed = text.slice(0, end);
-  const [origin = '', size = '', root = ''] = signed.split('\n');
-  for (const line of text.slice(end + 1).split('\n')) {
+  const { checkpoint, signed, signatures } = readCheckpoint(text);
+  for (const line of signatures.split('\n')) {
     const [dash, by, signature = ''] = line.split(' ');
     const found = bytesOf(signature);
-    if (dash !== '—' || by !== name || by !== origin || toHex(found.slice(0, 4)) !== hashed || raw[0] !== 1 || !/^\d+$/.test(size)) continue;
+    if (dash !== '—' || by !== name || by !== checkpoint.origin || toHex(found.slice(0, 4)) !== hashed || raw[0] !== 1 || Number.isNaN(checkpoint.size)) continue;
     const verifier = await crypto.subtle.importKey('raw', raw.slice(1), { name: 'Ed25519' }, false, ['verify']);
     if (await crypto.subtle.verify({ name: 'Ed25519' }, verifier, found.slice(4), new TextEncoder().encode(signed))) {
-      return { origin, size: Number(size), root };
+      return checkpoint;
     }
   }
   throw new ProofError('the log did not sign this checkpoint');
+}
+
+/** A checkpoint without a look at who signed it, what is signed, and the signatures. Its size is NaN if it has none. */
+export function readCheckpoint(text: string): { checkpoint: Checkpoint; signed: string; signatures: string } {
+  const end = text.lastIndexOf('\n\n') + 1;
+  const signed = text.slice(0, end);
+  const [origin = '', size = '', root = ''] = signed.split('\n');
+  return { checkpoint: { origin, size: /^\d+$/.test(size) ? Number(size) : NaN, root }, signed, signatures: text.slice(end + 1) };
 }
 
 /** Check that a leaf is in the log at an index; `proof` has the hashes from the leaf to the root, in base64. */
 export async function verifyInclusion(leaf: object, index: number, proof: readonly string[], checkpoint: string, key: string): Promise<Checkpoint> {
   const c = await openCheckpoint(checkpoint, key);
   if (!Number.isInteger(index) || index < 0 || index >= c.size) throw new ProofError(`the checkpoint has ${c.size} leaves`);
-  const hashes = new Hashes(proof);
+  await leadsTo(c, leaf, index, new Hashes(proof.map(bytesOf)));
+  return c;
+}
+
+/** Check that hashes lead from a leaf to the root of a checkpoint, which is taken as it is. */
+export async function leadsTo(c: Checkpoint, leaf: object, index: number, hashes: Hashes): Promise<void> {
   let node = await hash(0, new TextEncoder().encode(canonical(leaf)));
   for (let last = c.size - 1; last > 0; index = Math.floor(index / 2), last = Math.floor(last / 2)) {
     if (index % 2 === 1) node = await hash(1, hashes.next(), node);
     else if (index < last) node = await hash(1, node, hashes.next());
   }
   if (hashes.left > 0 || !same(node, bytesOf(c.root))) throw new ProofError('the proof does not lead to the root of the checkpoint');
-  return c;
 }
 
 /** Check that a newer checkpoint's log begins with all that the older one had (RFC 9162, 2.1.4.2). */
 export async function verifyConsistency(older: string, newer: string, proof: readonly string[], key: string): Promise<[Checkpoint, Checkpoint]> {
   const [a, b] = [await openCheckpoint(older, key), await openCheckpoint(newer, key)];
-  const hashes = new Hashes(proof);
+  const hashes = new Hashes(proof.map(bytesOf));
   if (a.size > b.size || a.size < 1) throw new ProofError('the newer checkpoint has fewer leaves');
   if (a.size === b.size) {
     if (hashes.left > 0 || a.root !== b.root) throw new ProofError('two checkpoints of one size have different roots');
@@ -84,18 +94,19 @@ export async function verifyConsistency(older: string, newer: string, proof: rea
   return [a, b];
 }
 
-class Hashes {
-  readonly #all: Bytes[];
+/** The hashes of a proof, one after the other. */
+export class Hashes {
+  readonly #all: Uint8Array[];
 
-  constructor(proof: readonly string[]) {
-    this.#all = proof.map(bytesOf);
+  constructor(proof: readonly Uint8Array[]) {
+    this.#all = [...proof];
   }
 
   get left(): number {
     return this.#all.length;
   }
 
-  next(): Bytes {
+  next(): Uint8Array {
     const found = this.#all.shift();
     if (!found) throw new ProofError('a hash of the proof is missing');
     return found;
@@ -110,7 +121,7 @@ function same(a: Uint8Array, b: Uint8Array): boolean {
   return toHex(a) === toHex(b);
 }
 
-function bytesOf(base64: string): Bytes {
+export function bytesOf(base64: string): Bytes {
   try {
     return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
   } catch {

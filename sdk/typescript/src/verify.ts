@@ -31,7 +31,7 @@ export interface Expect {
   allowUnsigned?: boolean;
 }
 
-const noHash = `sha256:${'0'.repeat(64)}`;
+export const noHash = `sha256:${'0'.repeat(64)}`;
 const brokersFields = ['hash', 'receipt', 'linkedBy', 'onBehalfOf', 'joined'];
 const maxLine = 4 * (256 << 10);
 
@@ -85,8 +85,8 @@ export class Verifier {
     this.#session = expect.session;
   }
 
-  /** Checks the next entry, without its line feed. */
-  async add(line: Uint8Array): Promise<void> {
+  /** Checks the next entry, without its line feed, and returns it if it can be read. */
+  async add(line: Uint8Array): Promise<Entry | undefined> {
     this.#lines++;
     const here = this.#next.sequence + this.#doubtful;
     let e: Entry;
@@ -96,7 +96,7 @@ export class Verifier {
       this.#fault(here, error instanceof Unreadable ? error.rule : 'json', (error as Error).message);
       this.#doubtful++;
       this.#lost = true;
-      return;
+      return undefined;
     }
     const text = new TextDecoder().decode(line);
     if (!isCanonical(text)) this.#fault(e.sequence, 'canonical', 'the line is not the canonical form (RFC 8785) of its JSON');
@@ -105,6 +105,7 @@ export class Verifier {
     this.#times(e, inPlace);
     this.#once(e, genuine);
     await this.#sender(e, genuine, inPlace);
+    return e;
   }
 
   /** The faults of the transcript as a whole, after those of its entries. */

@@ -34,7 +34,6 @@ class Offer:
     addressed: bool
     about: str  # the proposal or commitment that it carries out, counters or amends
     body: JSON
-    schema: str = ""
     open: bool = True
     accepted: list[str] = field(default_factory=list)
 
@@ -204,17 +203,15 @@ class Outcome:
     # --- negotiation
 
     def _offered(self, e: Entry, body: JSON, side: str, about: str) -> None:
-        o = Offer(id_of(e), "proposal", e.sequence, side, "recipient" in e.sent, about, body, str(body.get("schema") or ""))
+        o = Offer(id_of(e), "proposal", e.sequence, side, "recipient" in e.sent, about, body)
         countered = self._offers.get(about) if act_of(e) == "COUNTER" else None
         if not self._offers or (countered is not None and countered.kind == "invitation"):
             o.kind = "invitation"
             self.mode, self.policy = body["terms"].get("mode") or _COMMITS, body["terms"].get("policy") or {}
         elif self._executing:
             o.kind = "amendment"
-        elif countered is not None:
-            o.schema = o.schema or countered.schema
-            if countered.kind == "commitment":
-                self._ends(countered)
+        elif countered is not None and countered.kind == "commitment":
+            self._ends(countered)
         if self.mode == "binding/1":
             self._signed = {side} if body.get("agreementSignature") else set()
         self._offers[o.id] = o
