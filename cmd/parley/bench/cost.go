@@ -7,19 +7,7 @@ import (
 	"os"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
-
-// cpuOf returns the CPU time that a process has used.
-func cpuOf(pid int) (time.Duration, error) {
-	var t unix.Timespec
-	// The clock ID of a process, see clock_getcpuclockid(3).
-	if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil { //nolint:gosec // a pid has 22 bits
-		return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
-	}
-	return time.Duration(t.Nano()), nil
-}
 
 // cpuOfAll returns the CPU time of several processes.
 func cpuOfAll(pids []int) (sum time.Duration, err error) {

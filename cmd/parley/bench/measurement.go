@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"slices"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -103,15 +102,6 @@ func (s *measurement) turn(ctx context.Context, d time.Duration) error {
 	memory, err := memoryOfAll(s.target.pids)
 	s.memory = max(s.memory, memory)
 	return err
-}
-
-// ownCPU is the processor time of this process.
-func ownCPU() time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return 0
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // figures sums up a measurement.
