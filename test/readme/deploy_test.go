@@ -64,7 +64,7 @@ func faultsOf(expression string, families map[string]family) (faults []string) {
 // TestAlerts: the alert rules name families and labels that there are.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(filepath.Join(root(t), "deploy", "prometheus", "alerts.yml"))
+	data, err := os.ReadFile(filepath.Join(root(t), "deploy", "prometheus", "alerts.yaml"))
 	testkit.Must(t, err)
 	var file struct {
 		Groups []struct {
