@@ -120,7 +120,8 @@ func bound(number int) (*table, error) {
 	return t, t.err
 }
 
-// confirmed is a deal in bilateral/1 that people confirm, and that is carried out; a dispute about it is conceded.
+// confirmed is a deal in bilateral/1 that people confirm, and that is carried out; disputes about it are
+// conceded, given up, and ended by people.
 func confirmed(number int) (*table, error) {
 	t := opened(number, fmt.Sprintf(`{"mode":"bilateral/1","participants":[%q],"policy":{"confirm":true,"execution":true},"purpose":"buy cups"}`, seller))
 	t.accept(seller, "invitation", "")
@@ -138,6 +139,11 @@ func confirmed(number int) (*table, error) {
 	t.tell(buyer, performatives.Dispute, `{"disputeId":"chipped","subject":%q,"ground":"mismatch","claim":"all are chipped","severity":3}`, t.hash(len(t.entries)-1))
 	t.tell(seller, performatives.Reply, `{"disputeId":"chipped","position":"concede"}`)
 	again := t.tell(seller, performatives.Result, `{"commitmentId":"offer_1","obligation":"0"}`)
+	t.tell(buyer, performatives.Dispute, `{"disputeId":"dull","subject":%q,"ground":"mismatch","claim":"they are dull","severity":1}`, t.hash(len(t.entries)-1))
+	t.tell(alice, performatives.Reply, `{"disputeId":"dull","position":"concede"}`)
+	t.tell(buyer, performatives.Dispute, `{"disputeId":"slow","subject":%q,"ground":"other","claim":"it took too long","severity":2}`, t.hash(len(t.entries)-1))
+	remedy := t.tell(bob, performatives.Reply, `{"disputeId":"slow","position":"offer","remedy":"the next ones sooner"}`)
+	t.accept(alice, string(remedy), "")
 	t.accept(buyer, string(again), "")
 	t.say(buyer, &performatives.CloseBody{Outcome: performatives.Completed})
 	return t, t.err

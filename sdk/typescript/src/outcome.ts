@@ -412,7 +412,7 @@ export class Outcome {
     if (kind === 'resolution') return this.#decided(e.sequence, d, text(data['decision']));
     d.entries.push(e.sequence);
     if (data['position'] === 'offer') this.#remedies.set(e.id, d.id);
-    else if (data['position'] === 'concede') this.#decided(e.sequence, d, 'conceded');
+    else if (data['position'] === 'concede') this.#decided(e.sequence, d, sideOf(e) === d.by ? 'dismissed' : 'conceded'); // people of the side that filed it give the claim up
   }
 
   /** A dispute ends. What was delivered and rightly disputed is due again. */
