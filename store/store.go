@@ -72,7 +72,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if err := checkServer(o.Conn.ConnectedServerVersion()); err != nil {
+	if err := CheckServer(o.Conn.ConnectedServerVersion()); err != nil {
 		return nil, err
 	}
 	js, err := jetstream.New(o.Conn)

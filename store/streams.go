@@ -19,8 +19,8 @@ const MinServer = "2.12.0"
 // ErrServerTooOld is for a NATS server older than MinServer.
 var ErrServerTooOld = errors.New("parley needs NATS server " + MinServer + " or newer, for message schedules")
 
-// checkServer refuses a server older than MinServer, and one whose version is not semantic.
-func checkServer(version string) error {
+// CheckServer refuses a server older than MinServer, and one whose version is not semantic.
+func CheckServer(version string) error {
 	// "-0" precedes every pre-release, and those of MinServer have schedules too.
 	if semver.Compare("v"+version, "v"+MinServer+"-0") < 0 {
 		return fmt.Errorf("%w; this one is %s", ErrServerTooOld, version)
@@ -49,6 +49,26 @@ func (s *Store) openStreams(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", oldCaseLogs, err)
 	}
+	for _, c := range fixedStreams(retention, s.o.InboxAge) {
+		if c.Replicas, err = s.replicas(ctx, c.Name); err == nil {
+			streams[c.Name], err = s.js.CreateOrUpdateStream(ctx, c)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+	}
+	s.streams = streams
+	if old != nil {
+		if err := s.moveCaseLogs(ctx, old, streams[api.CaseLogStream]); err != nil {
+			return fmt.Errorf("%s: %w", oldCaseLogs, err)
+		}
+	}
+	s.scaled(streams[api.SessionsStream].CachedInfo())
+	return s.Sync(api.SessionsStream, 0)
+}
+
+// fixedStreams are the streams of a store, but for their replicas.
+func fixedStreams(retention jetstream.RetentionPolicy, inboxAge time.Duration) []jetstream.StreamConfig {
 	configs := []jetstream.StreamConfig{
 		{ // the truth: nothing in it is ever deleted, purged or rolled up
 			Name: api.SessionsStream, Subjects: []string{api.AllSessions}, Description: "transcripts: the source of truth",
@@ -56,7 +76,7 @@ func (s *Store) openStreams(ctx context.Context) error {
 		},
 		{
 			Name: api.InboxStream, Subjects: []string{api.AllInboxes}, Description: "what each principal receives",
-			MaxAge: s.o.InboxAge, MaxConsumers: maxConsumers, AllowDirect: true,
+			MaxAge: inboxAge, MaxConsumers: maxConsumers, AllowDirect: true,
 		},
 		{
 			Name: api.EscalationsStream, Subjects: []string{api.AllEscalations}, Description: "the escalation inbox",
@@ -88,23 +108,10 @@ func (s *Store) openStreams(ctx context.Context) error {
 			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
 		})
 	}
-	for _, c := range configs {
-		c.Storage = jetstream.FileStorage
-		if c.Replicas, err = s.replicas(ctx, c.Name); err == nil {
-			streams[c.Name], err = s.js.CreateOrUpdateStream(ctx, c)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
+	for n := range configs {
+		configs[n].Storage = jetstream.FileStorage
 	}
-	s.streams = streams
-	if old != nil {
-		if err := s.moveCaseLogs(ctx, old, streams[api.CaseLogStream]); err != nil {
-			return fmt.Errorf("%s: %w", oldCaseLogs, err)
-		}
-	}
-	s.scaled(streams[api.SessionsStream].CachedInfo())
-	return s.Sync(api.SessionsStream, 0)
+	return configs
 }
 
 // replicas is how many copies a stream gets: as many as the options say, else as

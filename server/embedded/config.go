@@ -55,7 +55,7 @@ jetstream {
     batch { max_inflight_per_stream: %d, max_inflight_total: %[4]d }
   }
 }
-`, maxPayload, maxPending, maxConsumers, maxBatches)
+`, MaxPayload, maxPending, maxConsumers, maxBatches)
 }
 
 // responses are the names of response types in a configuration.

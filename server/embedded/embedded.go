@@ -41,9 +41,9 @@ import (
 )
 
 const (
-	// An envelope has at most 256 KiB. A larger one must still reach the broker, which answers
+	// MaxPayload bounds a message: an envelope has at most 256 KiB. A larger one must still reach the broker, which answers
 	// too_large, so the server's limit is higher.
-	maxPayload = 1 << 20 // bytes
+	MaxPayload = 1 << 20 // bytes
 	// Every principal has a durable consumer on its inbox; the server's default is 1,000.
 	maxConsumers = 1 << 20
 	// Atomic batches in flight; the server's default for a stream is 50.
@@ -221,7 +221,7 @@ func (o Options) server() (*server.Options, error) {
 		Host:                   host,
 		Port:                   port,
 		NoSigs:                 true,
-		MaxPayload:             maxPayload,
+		MaxPayload:             MaxPayload,
 		MaxPending:             maxPending,
 		AuthTimeout:            loginTimeout.Seconds(),
 		SystemAccount:          o.Authority.Account(login.SystemAccount),

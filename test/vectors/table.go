@@ -174,7 +174,7 @@ func (t *table) says(from performatives.Agent, body performatives.Body, sealed [
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", body.Act(), from, err)
 	}
-	stamp := performatives.Stamp{Sequence: next.Sequence, PreviousHash: next.PreviousHash, Joined: state.Last.Joined}
+	stamp := performatives.Stamp{Sequence: next.Sequence, PreviousHash: next.PreviousHash, Joined: state.Last.Joined, OnBehalfOf: state.Last.OnBehalfOf}
 	line, stamp, err := m.Deliver(stamp, at.Add(transit), state.Phase.String(), t.broker)
 	if err != nil {
 		return err

@@ -1,0 +1,278 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/internal/natslogin"
+	"github.com/parley-asp/parley/server/embedded"
+	"github.com/parley-asp/parley/server/login"
+	"github.com/parley-asp/parley/store"
+)
+
+// serves reports whether a broker of this installation runs: it has the store open, or answers over
+// HTTP with the key in Data.
+func (e *examiner) serves(ctx context.Context) bool {
+	if e.o.NATS == "" {
+		file, err := os.Open(filepath.Join(e.o.Data, "lock"))
+		if err != nil {
+			return false
+		}
+		err = flock(file)
+		unlock(file)
+		return errors.Is(err, ErrInUse)
+	}
+	if e.o.HTTP == "" {
+		return false
+	}
+	pair, err := natslogin.Seed(filepath.Join(e.o.Data, BrokerSeed))
+	if err != nil {
+		return false
+	}
+	own, err := pair.PublicKey()
+	pair.Wipe()
+	if err != nil {
+		return false
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} //nolint:gosec // only a public key is compared
+	scheme := "http://"
+	if e.o.TLS.Cert != "" {
+		scheme = "https://"
+		if pair, err := tls.LoadX509KeyPair(e.o.TLS.Cert, e.o.TLS.Key); err == nil {
+			config.Certificates = []tls.Certificate{pair}
+		}
+	}
+	transport := &http.Transport{TLSClientConfig: config}
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, examineWithin)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+reachable(e.o.HTTP)+"/version", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := transport.RoundTrip(request)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close() //nolint:errcheck // read to its end or not
+	var version struct {
+		Broker string `json:"broker"`
+	}
+	return json.UnmarshalRead(http.MaxBytesReader(nil, answer.Body, 4<<10), &version) == nil && version.Broker == own
+}
+
+// reachable is where to reach a listener on this machine: one on all addresses is on loopback, too.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return address
+}
+
+// ports examines the addresses of the listeners.
+func (e *examiner) ports() {
+	listeners := []struct{ flag, address string }{{"http", e.o.HTTP}, {"macp", e.o.MACP}, {"monitor", e.o.Monitor}}
+	if e.o.NATS == "" {
+		listeners = append(listeners, struct{ flag, address string }{"listen", e.o.Listen}, struct{ flag, address string }{"websocket", e.o.Websocket})
+	}
+	for _, l := range listeners {
+		if l.address == "" || strings.HasSuffix(l.address, ":-1") {
+			continue
+		}
+		listener, err := net.Listen("tcp", l.address)
+		switch {
+		case err == nil:
+			listener.Close() //nolint:errcheck // nobody connected
+			e.add(OK, "port", "", "--%s %s is free", l.flag, l.address)
+		case errors.Is(err, syscall.EADDRINUSE) && e.running:
+			e.add(OK, "port", "", "--%s %s is in use by this installation, which runs", l.flag, l.address)
+		case errors.Is(err, syscall.EADDRINUSE):
+			e.add(Fail, "port", "Stop the other process, or set --"+l.flag+" to another address.", "--%s %s is in use by another process", l.flag, l.address)
+		default:
+			e.add(Fail, "port", "Set --"+l.flag+" to an address of this machine that its user may listen on.", "--%s %s: %v", l.flag, l.address, err)
+		}
+	}
+}
+
+// server examines the NATS server: an external one, or that of a running broker.
+func (e *examiner) server(ctx context.Context, stored bool) {
+	url := e.o.NATS
+	if url == "" {
+		if !e.running {
+			return
+		}
+		url = "nats://" + reachable(e.o.Listen)
+	}
+	nc := e.connect(url)
+	if nc == nil {
+		return
+	}
+	defer nc.Close()
+	if err := store.CheckServer(nc.ConnectedServerVersion()); err != nil {
+		e.add(Fail, "nats", "Upgrade every server of the cluster.", "%s: %v", url, err)
+	} else {
+		e.add(OK, "nats", "", "%s has version %s", url, nc.ConnectedServerVersion())
+	}
+	if most := nc.MaxPayload(); most < embedded.MaxPayload {
+		e.add(Warn, "nats", "Set max_payload as 'parley nats-config' prints it.", "messages have at most %d bytes", most)
+	}
+	e.account(nc)
+	ctx, cancel := context.WithTimeout(ctx, examineWithin)
+	defer cancel()
+	asked := e.now()
+	found, err := store.Examine(ctx, nc, e.o.Replicas)
+	if err != nil {
+		e.add(Fail, "jetstream", "Enable JetStream for the broker's account, as 'parley nats-config' prints it, and look whether the cluster has a leader.", "%v", err)
+		return
+	}
+	e.streams(found, stored)
+	if !found.At.IsZero() && e.o.NATS != "" {
+		e.clock("the NATS server", found.At, asked.Add(e.now().Sub(asked)/2))
+	}
+}
+
+// connect logs in as the broker does.
+func (e *examiner) connect(url string) *nats.Conn {
+	file := filepath.Join(e.o.Data, BrokerLogin)
+	if e.o.SharedKeys {
+		file = filepath.Join(e.o.Data, BrokerSeed)
+	}
+	how, err := e.o.credentials()
+	if e.o.NATSCreds != "" { // which are read only when the server asks
+		_, err = natslogin.Seed(e.o.NATSCreds)
+	}
+	if err == nil && how == nil && e.o.NATSOptions == nil {
+		how, err = Options{NATSSeed: file}.credentials()
+	}
+	if err != nil {
+		e.add(Fail, "login", "Copy the *.nk files of the installation, or set --creds, --nkey or --context.", "there is no login to %s: %v", url, err)
+		return nil
+	}
+	how = append(append(how, e.o.NATSOptions...), e.o.TLS.Client(url)...)
+	nc, err := nats.Connect(url, append(how, nats.Timeout(examineWithin), nats.NoReconnect(), nats.Name("parley doctor"))...)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	network, ok := errors.AsType[*net.OpError](err)
+	dialing := ok && network.Op == "dial"
+	switch {
+	case err == nil:
+		return nc
+	case untrusted:
+		e.add(Warn, "nats", "Set --tls-ca to the CA of its certificate.", "%s: %v", url, err)
+	case !dialing && !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrNoInfoReceived): // or nobody answers the login
+		e.add(Fail, "login", "'parley nats-config --data "+e.o.Data+"' prints the configuration that the server needs.", "%s refuses the broker's login: %v", url, err)
+	default:
+		e.add(Fail, "nats", "Start the NATS server, or set --nats to where it is.", "%s cannot be reached: %v", url, err)
+	}
+	return nil
+}
+
+// account examines whom the server takes the broker for.
+func (e *examiner) account(nc *nats.Conn) {
+	var info struct {
+		Data struct {
+			Account     string         `json:"account"`
+			Permissions map[string]any `json:"permissions"`
+		} `json:"data"`
+	}
+	m, err := nc.Request("$SYS.REQ.USER.INFO", nil, examineWithin)
+	if err == nil {
+		err = json.Unmarshal(m.Data, &info)
+	}
+	const do = "Give the broker a user without permissions in an account of its own, as 'parley nats-config' prints it."
+	switch {
+	case err != nil:
+		e.add(Warn, "login", do, "the server does not say which account the broker is in: %v", err)
+	case len(info.Data.Permissions) > 0:
+		e.add(Warn, "login", do, "the broker's user in account %s may not use every subject", info.Data.Account)
+	case info.Data.Account == "$G" && !e.o.Dev:
+		e.add(Warn, "login", do, "the broker is in the default account, with everybody who logs in to that")
+	default:
+		e.add(OK, "login", "", "the broker is let in to account %s", info.Data.Account)
+	}
+	e.logins()
+}
+
+// logins examines the other keys of a broker that authorizes the logins to an external server.
+func (e *examiner) logins() {
+	if e.o.NATS == "" || slices.ContainsFunc(seeds, func(name string) bool {
+		_, err := os.Stat(filepath.Join(e.o.Data, name))
+		return err != nil
+	}) {
+		return // openKeys would make what is missing
+	}
+	keys, err := openKeys(e.o.Data)
+	if err != nil {
+		return // said already
+	}
+	mode, err := keys.mode(e.o)
+	if err != nil || !mode.servesLogins() {
+		return
+	}
+	for _, one := range []struct {
+		status        Status
+		account, what string
+		key           string
+	}{
+		{Fail, login.CalloutAccount, "nobody can log in", calloutSeed},
+		{Warn, login.SystemAccount, "a removed principal stays connected until its next login", systemSeed},
+	} {
+		pair := keys.callout
+		if one.account == login.SystemAccount {
+			pair = keys.system
+		}
+		how, err := mode.login(keys, e.o, one.account, pair)
+		if err == nil {
+			var nc *nats.Conn
+			if nc, err = nats.Connect(e.o.NATS, append(append(e.o.TLS.Client(e.o.NATS), e.o.NATSOptions...), how, nats.Timeout(examineWithin), nats.NoReconnect())...); err == nil {
+				nc.Close()
+			}
+		}
+		if err != nil {
+			e.add(one.status, "login", "Give the server what 'parley nats-config --data "+e.o.Data+"' prints.", "%s is not let in to account %s, so %s: %v", one.key, one.account, one.what, err)
+		}
+	}
+}
+
+// streams examines what the store found.
+func (e *examiner) streams(found store.Examination, stored bool) {
+	good := true
+	fault := func(status Status, do, what string, args ...any) {
+		good = false
+		e.add(status, "streams", do, what, args...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(found.Wrong)) {
+		fault(Fail, "Change it by 'nats stream edit', or restore a backup; see docs/PROTOCOL.md, section 2.", "%s: %s", name, found.Wrong[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(found.Replicas)) {
+		fault(Warn, "A start with --replicas changes it, in a cluster of that many servers.", "%s has %d replicas, not %d", name, found.Replicas[name], e.o.Replicas)
+	}
+	if len(found.Missing) > 0 {
+		status := OK
+		if found.Acts > 0 {
+			status = Warn
+		}
+		fault(status, "", "serve makes %s", strings.Join(found.Missing, ", "))
+	}
+	if _, err := os.Stat(filepath.Join(e.o.Data, BrokerSeed)); err != nil && found.Acts > 0 && !stored {
+		fault(Fail, "Copy it from another broker or a backup.", "there are transcripts, and %s has no %s", e.o.Data, BrokerSeed)
+	}
+	if found.Used > 0.8 {
+		fault(Warn, "Raise the account's limit, or keep less.", "JetStream has used %.0f %% of what the account may store", 100*found.Used)
+	}
+	if good {
+		e.add(OK, "streams", "", "their settings are as they should be, with %d acts", found.Acts)
+	}
+}

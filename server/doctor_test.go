@@ -1,0 +1,197 @@
+package server_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+// found are the findings of a check, as lines.
+func found(t *testing.T, o server.Options, check string) string {
+	t.Helper()
+	var lines []string
+	for _, f := range server.Examine(t.Context(), o) {
+		if f.Status != server.OK && f.Do == "" && f.Check != "keys" {
+			t.Errorf("%s: it does not say what to do", f.What)
+		}
+		if f.Check == check {
+			lines = append(lines, string(f.Status)+" "+f.What)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func wants(t *testing.T, o server.Options, check, want string) {
+	t.Helper()
+	if got := found(t, o, check); !strings.Contains(got, want) {
+		t.Errorf("%s: %q, want %q", check, got, want)
+	}
+}
+
+// configuredServer is an external server with parley's logins, and the data directory of a broker.
+func configuredServer(t *testing.T) (*testkit.ServerProcess, server.Options) {
+	t.Helper()
+	data := t.TempDir()
+	config, err := server.Config(data)
+	testkit.Must(t, err)
+	config = strings.Replace(config, "./nats-data", t.TempDir(), 1)
+	p := testkit.StartServerProcess(t, config)
+	return p, server.Options{Data: data, NATS: p.URL(), HTTP: testkit.FreeAddress(t)}
+}
+
+// An external server: before the first start, while a broker runs, with keys, streams and
+// versions that are wrong, and gone.
+func TestDoctorExternal(t *testing.T) {
+	t.Parallel()
+	p, o := configuredServer(t)
+	wants(t, o, "nats", "ok "+p.URL()+" has version")
+	wants(t, o, "streams", "ok serve makes "+api.SessionsStream)
+	n, err := server.Start(t.Context(), o)
+	testkit.Must(t, err)
+	wants(t, o, "port", "ok --http "+o.HTTP+" is in use by this installation")
+	wants(t, o, "login", "ok the broker is let in to account ASP")
+	wants(t, o, "streams", "ok their settings are as they should be")
+	wants(t, o, "clock", "ok it agrees with that of the NATS server")
+	replicated := o
+	replicated.Replicas = 3
+	wants(t, replicated, "streams", "warn "+api.SessionsStream+" has 1 replicas, not 3")
+
+	nc, stop, err := server.Store(o)
+	testkit.Must(t, err)
+	js, err := jetstream.New(nc)
+	testkit.Must(t, err)
+	timers, err := js.Stream(t.Context(), api.IndexStream)
+	testkit.Must(t, err)
+	config := timers.CachedInfo().Config
+	config.MaxBytes = 1 << 20
+	_, err = js.UpdateStream(t.Context(), config)
+	testkit.Must(t, err)
+	wants(t, o, "streams", "fail "+api.IndexStream+": it has a limit of messages or bytes")
+	stop()
+	testkit.Must(t, n.Close(t.Context()))
+
+	old := o
+	old.NATS = "nats://" + olderServer(t, p.Address)
+	wants(t, old, "nats", "this one is 2.11.9")
+	other := o
+	other.Data = t.TempDir()
+	_, err = server.Config(other.Data)
+	testkit.Must(t, err)
+	wants(t, other, "login", "fail "+p.URL()+" refuses the broker's login")
+	other.Data = t.TempDir()
+	wants(t, other, "login", "fail there is no login")
+	if files, err := os.ReadDir(other.Data); err != nil || len(files) > 0 {
+		t.Errorf("keys were made: %v %v", files, err)
+	}
+	testkit.Must(t, os.Rename(filepath.Join(o.Data, "callout.nk"), filepath.Join(o.Data, "lost.nk")))
+	wants(t, o, "keys", "lacks callout.nk")
+	p.Stop()
+	wants(t, o, "nats", "fail "+p.URL()+" cannot be reached")
+}
+
+// olderServer is where a server can be reached that says an older version of itself.
+func olderServer(t *testing.T, address string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	nc, err := net.Dial("tcp", address)
+	testkit.Must(t, err)
+	hello := make([]byte, 4<<10)
+	n, err := nc.Read(hello)
+	testkit.Must(t, err)
+	_, version, _ := bytes.Cut(hello[:n], []byte(`"version":"`))
+	version, _, _ = bytes.Cut(version, []byte(`"`))
+	nc.Close()
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", address)
+			if err != nil {
+				in.Close()
+				return
+			}
+			go func() {
+				defer in.Close()
+				first := make([]byte, 4<<10)
+				n, err := out.Read(first)
+				if err == nil {
+					_, err = in.Write(bytes.Replace(first[:n], version, []byte("2.11.9"), 1))
+				}
+				if err == nil {
+					io.Copy(in, out) //nolint:errcheck // one of them hangs up
+				}
+			}()
+			go func() {
+				defer out.Close()
+				io.Copy(out, in) //nolint:errcheck // one of them hangs up
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// A server with logins of its own lets the broker in to the account of everybody, or has no JetStream.
+func TestDoctorOwnLogins(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Data: t.TempDir(), NATSOptions: []nats.Option{}}
+	o.NATS = testkit.StartServerProcess(t, "jetstream { store_dir: \""+t.TempDir()+"\" }").URL()
+	wants(t, o, "login", "warn the broker is in the default account")
+	o.NATS = testkit.StartServerProcess(t, "").URL()
+	wants(t, o, "jetstream", "fail ")
+}
+
+// Certificates that expire soon, have expired, are not valid yet, and are none.
+func TestDoctorCertificates(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	o := server.Options{Data: t.TempDir(), TLS: ca.issues("server")}
+	o.TLS.CA = ca.File
+	for after, want := range map[time.Duration]string{
+		0: "warn " + o.TLS.Cert + ": CN=server expires on", 2 * time.Hour: "fail " + o.TLS.Cert + ": CN=server expired on", -2 * time.Hour: "fail " + o.TLS.CA + ": CN=authority of a test is valid only from",
+	} {
+		o.Now = func() time.Time { return time.Now().Add(after) }
+		wants(t, o, "certificate", want)
+	}
+	o.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	wants(t, o, "clock", "fail this machine's clock and that of the file system differ by 2h")
+	o.Now = nil
+	testkit.Must(t, os.Chmod(o.TLS.Key, 0o640)) //nolint:gosec // that is the fault
+	wants(t, o, "certificate", "warn others on this machine can read "+o.TLS.Key+": mode 0640")
+	o.TLS.Key = ca.issues("other").Key
+	wants(t, o, "certificate", "fail tls: private key does not match")
+	o.TLS.CA = o.TLS.Key
+	testkit.Must(t, os.WriteFile(o.TLS.CA, []byte("nothing"), 0o600))
+	wants(t, o, "certificate", "fail "+o.TLS.CA+" has no certificate")
+}
+
+// A directory that takes no file, and an address of another machine.
+func TestDoctorDirectory(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "linux" { // where even root can write none
+		wants(t, server.Options{Data: "/proc/self"}, "data", "fail no file can be made")
+	}
+	o := server.Options{Data: t.TempDir(), HTTP: "192.0.2.1:80"}
+	wants(t, o, "port", "fail --http 192.0.2.1:80")
+	before, err := os.ReadDir(o.Data)
+	testkit.Must(t, err)
+	if len(before) > 0 {
+		t.Errorf("files are left: %v", before)
+	}
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+)
+
+// An Examination is what Examine found. Nothing was changed.
+type Examination struct {
+	At       time.Time         // the server's clock, when it answered last; zero if it told none
+	Used     float64           // of the account's bytes on disk, at most 1; 0 where it has no limit
+	Acts     uint64            // in the transcripts' stream
+	Missing  []string          // streams that the next start makes
+	Wrong    map[string]string // by stream: which settings are others than a broker makes, or that it has no leader
+	Replicas map[string]int    // of streams that have another number than asked for
+}
+
+// Examine looks at JetStream and the streams of a broker. replicas is how many each stream should
+// have, 0 is as many as it has. It returns an error if JetStream does not answer.
+func Examine(ctx context.Context, nc *nats.Conn, replicas int) (e Examination, err error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return e, err
+	}
+	account, err := js.AccountInfo(ctx)
+	if err != nil {
+		return e, err
+	}
+	if most := account.Limits.MaxStore; most > 0 {
+		e.Used = float64(account.Store) / float64(most)
+	}
+	e.Wrong, e.Replicas = map[string]string{}, map[string]int{}
+	retention, inboxAge := jetstream.LimitsPolicy, time.Duration(0)
+	if known, err := js.Stream(ctx, api.SessionsStream); err == nil {
+		retention = known.CachedInfo().Config.Retention
+	}
+	for _, want := range fixedStreams(retention, inboxAge) {
+		known, err := js.Stream(ctx, want.Name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			e.Missing = append(e.Missing, want.Name)
+			continue
+		}
+		if err != nil {
+			return e, fmt.Errorf("%s: %w", want.Name, err)
+		}
+		info := known.CachedInfo()
+		e.At = info.TimeStamp
+		if want.Name == api.SessionsStream {
+			e.Acts = info.State.Msgs
+		}
+		if replicas > 0 && info.Config.Replicas != replicas {
+			e.Replicas[want.Name] = info.Config.Replicas
+		}
+		if wrong := differs(info.Config, want); wrong != "" {
+			e.Wrong[want.Name] = wrong
+		} else if info.Cluster != nil && info.Cluster.Leader == "" {
+			e.Wrong[want.Name] = "it has no leader"
+		}
+	}
+	return e, nil
+}
+
+// differs names the first setting of a stream that loses data or refuses work, "" for none.
+func differs(is, want jetstream.StreamConfig) string {
+	perSubject := func(c jetstream.StreamConfig) int64 { return max(0, c.MaxMsgsPerSubject) }
+	switch {
+	case is.Storage != want.Storage:
+		return "storage is " + is.Storage.String()
+	case is.Retention != want.Retention:
+		return "retention is " + is.Retention.String()
+	case want.Name != api.InboxStream && is.MaxAge != want.MaxAge:
+		return "max age is " + is.MaxAge.String()
+	case is.MaxMsgs > 0, is.MaxBytes > 0:
+		return "it has a limit of messages or bytes"
+	case is.MaxMsgSize > 0:
+		return "it has a limit of a message's size"
+	case perSubject(is) != perSubject(want):
+		return fmt.Sprintf("it keeps %d messages of a subject, not %d", is.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
+	case want.DenyDelete && !is.DenyDelete, want.DenyPurge && !is.DenyPurge:
+		return "messages can be deleted"
+	case want.AllowDirect && !is.AllowDirect, want.AllowMsgSchedules && !is.AllowMsgSchedules, want.AllowMsgTTL && !is.AllowMsgTTL:
+		return "direct gets, message schedules or message TTLs are not allowed"
+	case is.Sealed:
+		return "it is sealed"
+	case !slices.Equal(is.Subjects, want.Subjects):
+		return fmt.Sprintf("its subjects are %v", is.Subjects)
+	}
+	return ""
+}
