@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/parley-asp/parley/delegation"
@@ -163,13 +164,11 @@ func (t *Command) part() error {
 			t.Side = t.Grant.Principal
 		}
 	}
-	switch from.Role {
-	case Standby:
+	if from.Role == Standby {
 		t.Side = from.StandsFor
-	case Approver:
-		if side := t.answersFor(t.asKnown(from).Member); side != "" {
-			t.Side = side
-		}
+	}
+	if from.Role == Approver {
+		t.Side = cmp.Or(t.answersFor(t.asKnown(from).Member), t.Side)
 	}
 	t.resolve()
 	if t.joins() {
