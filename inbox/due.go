@@ -219,15 +219,18 @@ func (i *Inbox) carriedOut(ctx context.Context, as performatives.Agent) (deals [
 	var ids []performatives.SessionID
 	for _, state := range []session.Phase{session.Executing, session.Escalated} {
 		q := api.ListSessions{State: state.String(), Limit: api.MaxPage}
-		for {
+		for looked := 0; ; {
 			page, err := ask(ctx, i, as, api.SessionList, q)
 			if err != nil {
 				return nil, false, err
 			}
+			looked += len(page.Sessions)
 			for _, s := range page.Sessions {
-				ids = append(ids, s.Session)
+				if s.Agreed { // else it was escalated while it is negotiated
+					ids = append(ids, s.Session)
+				}
 			}
-			if q.Cursor = page.Next; q.Cursor == "" || len(ids) >= carriedReads {
+			if q.Cursor = page.Next; q.Cursor == "" || looked >= carriedReads {
 				cut = cut || q.Cursor != "" || len(ids) > carriedReads
 				break
 			}
