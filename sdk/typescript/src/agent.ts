@@ -344,6 +344,7 @@ export class Agent<T> {
           if (snapshot) work.latest = snapshot;
         } else {
           if (!(error instanceof Refusal) || error.code === 'unknown_session') throw error;
+          work.latest = undefined; // what came while the handler ran is older than the refusal
           const now = await this.#look(session, work);
           if (now.head !== deal.head || canonical(now.moves) !== canonical(deal.moves)) { // such as when the offer has expired: decide again
             deal = now;

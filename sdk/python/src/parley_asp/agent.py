@@ -395,6 +395,7 @@ class Agent(Generic[T]):
             except Refusal as refused:
                 if refused.code == "unknown_session":
                     raise
+                work.latest = None  # what came while the handler ran is older than the refusal
                 now = await self._look(session, work)
                 if (now.head, now.moves) != (deal.head, deal.moves):  # such as when the offer has expired: decide again
                     deal, said = now, said + 1
