@@ -72,7 +72,7 @@ type Approvals struct {
 }
 
 // Rules say who decides what, and what people are told of; nil is the defaults.
-func (a *Approvals) Rules() *escalation.Rules { return a.o.Rules }
+func (a *Approvals) Rules() *escalation.Rules { return a.rules.Load() }
 
 // Open reads the inbox, follows it, and makes the consumers of the groups that the rules name.
 func Open(ctx context.Context, o Options) (*Approvals, error) {
