@@ -174,7 +174,7 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 	}
 	b.o.Metrics.Appended(position)
 	b.reaches(appended)
-	before, agreements := l.mark(), l.state.AgreementCount()
+	before, agreements := markOf(&l.state), l.state.AgreementCount()
 	l.unwritten = l.unwritten || b.o.Alone && act.stamp.Sequence == 0
 	l.state, l.last, l.sequences = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
 	l.bytes += act.entry.Size()

@@ -50,7 +50,7 @@ func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, er
 		}
 	}
 	l.archived, l.loaded, l.state = true, true, l.state.CompactAll(longOffer)
-	l.listed = l.mark()
+	l.listed = markOf(&l.state)
 	b.resolved(l)
 	return true, nil
 }

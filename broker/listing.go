@@ -12,7 +12,7 @@ import (
 func (l *cachedSession) row() sessionlist.Row {
 	return sessionlist.Row{
 		State: l.state.Phase, Participants: l.state.Participants(), Principals: l.state.Principals(), Answered: whoAnswered(&l.state), Entries: l.state.Next,
-		Mode: modeOf(&l.state), Owed: l.owes(),
+		Mode: modeOf(&l.state), Owed: sessionlist.Owed(l.state.Unmet()),
 	}
 }
 
@@ -21,33 +21,6 @@ func modeOf(s *session.State) string {
 		return ""
 	}
 	return s.Mode.Name
-}
-
-// owes counts the open obligations of the session, once for each entry.
-func (l *cachedSession) owes() sessionlist.Owed {
-	if l.owed.entries != l.state.Next {
-		l.owed.entries, l.owed.Owed = l.state.Next, owed(&l.state)
-	}
-	return l.owed.Owed
-}
-
-func owed(s *session.State) (n sessionlist.Owed) {
-	if !s.Executing() || s.Phase.Over() {
-		return n
-	}
-	for _, o := range s.Obligations() {
-		switch o.Status() {
-		case session.ObligationDue, session.ObligationPartial:
-			n.Due++
-		case session.ObligationAsserted:
-			n.Asserted++
-		case session.ObligationBreached:
-			n.Overdue++
-		case session.ObligationDisputed:
-			n.Disputed++
-		}
-	}
-	return n
 }
 
 // whoAnswered are the invitees who have answered, while others have not.
@@ -67,20 +40,20 @@ func whoAnswered(s *session.State) (all []performatives.Agent) {
 type rowMark struct {
 	state                  session.Phase
 	participants, answered int
-	owed                   sessionlist.Owed
+	unmet                  session.Unmet
 }
 
-func (l *cachedSession) mark() rowMark {
-	return rowMark{l.state.Phase, len(l.state.Participants()), len(whoAnswered(&l.state)), l.owes()}
+func markOf(s *session.State) rowMark {
+	return rowMark{s.Phase, len(s.Participants()), len(whoAnswered(s)), s.Unmet()}
 }
 
 // rowChanged reports whether the session list has another row, or none.
-func (l *cachedSession) rowChanged() bool { return l.listed != l.mark() }
+func (l *cachedSession) rowChanged() bool { return l.listed != markOf(&l.state) }
 
 // note updates the list and the escalation inbox in memory before an act is answered, so that
 // whoever has the acceptance finds what the act did.
 func (b *Broker) note(l *cachedSession, before rowMark) {
-	if before != l.mark() {
+	if before != markOf(&l.state) {
 		b.parts.List.Keep(l.id, l.row())
 	} else {
 		b.parts.List.Moved(l.id, sessionlist.Row{State: l.state.Phase, Participants: l.state.Participants()})
@@ -100,6 +73,6 @@ func (b *Broker) writeRow(ctx context.Context, l *cachedSession) error {
 	if err := b.parts.List.Write(ctx, l.id, row, only); err != nil {
 		return err
 	}
-	l.listed = l.mark()
+	l.listed = markOf(&l.state)
 	return nil
 }

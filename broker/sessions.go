@@ -11,7 +11,6 @@ import (
 	"github.com/parley-asp/parley/broker/approvals"
 	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/broker/limits"
-	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -73,10 +72,6 @@ type contents struct {
 	lagsUntil time.Time // the timer and the row are written then; zero if they are written
 	unwritten bool      // nobody has written a timer or a row yet, for certain
 	listed    rowMark   // of its row in the session list
-	owed      struct {
-		sessionlist.Owed
-		entries uint64 // of which they are
-	}
 	approvals approvals.Written
 	stoodIn   map[performatives.Agent]uint64 // the entries with overdue turns that standbys were told of
 	told      int                            // delegations whose targets were told

@@ -42,9 +42,11 @@ type examiner struct {
 // userinfo is what a URL has before its host.
 var userinfo = regexp.MustCompile(`://[^/?#@\s,]*@`)
 
+// WithoutPasswords takes users and passwords out of the URLs in a text.
+func WithoutPasswords(text string) string { return userinfo.ReplaceAllString(text, "://xxxxx@") }
+
 func (e *examiner) add(status Status, check, do, what string, args ...any) {
-	hidden := func(text string) string { return userinfo.ReplaceAllString(text, "://xxxxx@") }
-	e.findings = append(e.findings, Finding{status, check, hidden(fmt.Sprintf(what, args...)), hidden(do)})
+	e.findings = append(e.findings, Finding{status, check, WithoutPasswords(fmt.Sprintf(what, args...)), WithoutPasswords(do)})
 }
 
 // Examine looks for what is wrong with the installation that Start would run with these options,

@@ -48,7 +48,7 @@ func (e *examiner) files() (store bool) {
 	_, missing := os.Stat(filepath.Join(dir, "nats", "jetstream"))
 	store = missing == nil
 	e.writes(dir)
-	if free, ok := freeBytes(dir); ok {
+	if free, _, ok := diskOf(dir); ok {
 		status, do := OK, ""
 		if free < littleBytes {
 			status, do = Warn, "Free some, or give it a larger disk: a full disk stops the broker."

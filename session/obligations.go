@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"iter"
 	"math/big"
 	"slices"
 	"strconv"
@@ -143,29 +142,10 @@ func (s *State) Obligations() []*Obligation {
 	return all
 }
 
-// Upcoming are the obligations of which the broker enters an event once a time on the session's clock has
-// passed, the first first: a deadline, or the end of the time in which a delivery is answered.
-func (s *State) Upcoming() iter.Seq2[time.Time, *Obligation] {
-	return func(yield func(time.Time, *Obligation) bool) {
-		if !s.executing {
-			return
-		}
-		for it := s.dues.Iterator(); !it.Done(); {
-			_, of, _ := it.Next()
-			if o, is := s.obligations.Get(of.obligation); is && !yield(o.due, o) {
-				return
-			}
-		}
-	}
-}
-
 // Obligation finds one by the ids of its commitment and its own.
 func (s *State) Obligation(commitment, id string) (*Obligation, bool) {
 	return s.obligations.Get(keyOf(commitment, id))
 }
-
-// Owing is how many obligations keep the session open.
-func (s *State) Owing() int { return s.owing }
 
 // Leaving are the parties whose CLOSE waits for that of the others. Do not change it.
 func (s *State) Leaving() []performatives.Agent { return s.leaving }
@@ -331,65 +311,6 @@ func (t *Command) setObligation(o Obligation) {
 	t.obligations = t.obligations.With(key, &o)
 	t.index(&o)
 	t.rests()
-}
-
-// index enters an obligation among what is due, by when and by whom.
-func (t *Command) index(o *Obligation) {
-	key := o.key()
-	if !o.due.IsZero() {
-		t.dues = t.dues.Set(dueKey(o.due, key), due{obligation: key})
-	}
-	if o.Ended == "" && o.Holds() {
-		t.owing++
-	}
-	switch {
-	case o.Delivery != nil:
-		t.toAnswer = t.toAnswer.With(o.Delivery.ID, key)
-	case o.owes():
-		t.owed = t.owed.Set(owedKey(o), key)
-	}
-}
-
-func (t *Command) unindex(o *Obligation) {
-	key := o.key()
-	if !o.due.IsZero() {
-		t.dues = t.dues.Delete(dueKey(o.due, key))
-	}
-	if o.Ended == "" && o.Holds() {
-		t.owing--
-	}
-	switch {
-	case o.Delivery != nil:
-		t.toAnswer = t.toAnswer.Without(o.Delivery.ID)
-	case o.owes():
-		t.owed = t.owed.Delete(owedKey(o))
-	}
-}
-
-// owes reports whether the obligation waits for its party.
-func (o *Obligation) owes() bool { return o.Holds() && o.StillDue() }
-
-// A due is what the broker has to enter at a time: of an obligation, or a dispute.
-type due struct{ obligation, dispute string }
-
-func dueKey(at time.Time, key string) string { return expiryTime(at) + "|" + key }
-
-// owedKey sorts what a party owes by when it is due.
-func owedKey(o *Obligation) string {
-	if o.deadline.IsZero() {
-		return string(o.Party) + " never|" + o.key()
-	}
-	return string(o.Party) + " " + dueKey(o.deadline, o.key())
-}
-
-// rests notes since when nothing is due or disputed.
-func (t *Command) rests() {
-	switch {
-	case t.owing > 0 || t.disputing > 0:
-		t.quiet = time.Time{}
-	case t.quiet.IsZero():
-		t.quiet = t.Now
-	}
 }
 
 // exactly is a number as it is written, not as the nearest double is.

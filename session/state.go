@@ -80,9 +80,10 @@ type State struct {
 	deliveries      persist.Table[string, *Delivery]     // all of them
 	aboutObligation persist.Table[string, string]        // obligations by the entries that are about them
 	owing           int                                  // obligations that keep the session open
-	leaving         []performatives.Agent                // parties who said CLOSE while something is due; never changed
-	quiet           time.Time                            // since when nothing is due or disputed, on the session's clock
-	arbiter         performatives.Member                 // the zero Member for nobody
+	unmet           Unmet
+	leaving         []performatives.Agent // parties who said CLOSE while something is due; never changed
+	quiet           time.Time             // since when nothing is due or disputed, on the session's clock
+	arbiter         performatives.Member  // the zero Member for nobody
 	claims          persist.Table[string, *Dispute]
 	filed           []string                      // ids of disputes, in their order
 	remedies        persist.Table[string, string] // disputes by the replies that offer to end them

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/server"
 )
 
 //go:generate go run . config schema --out ../../docs/parley.schema.json
@@ -156,19 +156,16 @@ func effective(flags *pflag.FlagSet) (string, error) {
 	return out.String(), nil
 }
 
-// userinfo is what a URL has before the host.
-var userinfo = regexp.MustCompile(`://[^/?#@\s,]*@`)
-
 // valueOf is a flag's value as YAML and JSON have it.
 func valueOf(f *pflag.Flag) any {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		all := []string{}
 		for _, one := range list.GetSlice() {
-			all = append(all, userinfo.ReplaceAllString(one, "://xxxxx@"))
+			all = append(all, server.WithoutPasswords(one))
 		}
 		return all
 	}
-	return typed(f, userinfo.ReplaceAllString(f.Value.String(), "://xxxxx@"))
+	return typed(f, server.WithoutPasswords(f.Value.String()))
 }
 
 // typed is the text of a number or a boolean as such.
