@@ -88,7 +88,7 @@ func (b *Broker) restoreOffers(ctx context.Context, l *cachedSession, offers []*
 // restoreEscalated reads what an item of the escalation inbox shows, if it may have to be
 // written.
 func (b *Broker) restoreEscalated(ctx context.Context, l *cachedSession) error {
-	for _, newest := range l.state.RecentItems() { // several are about one offer
+	for _, newest := range l.state.NewestEscalations() { // several are about one offer
 		if !l.archived && (newest.Open() || len(l.unapplied) > 0 && newest.End.Sequence >= l.unapplied[0].sequence) {
 			return b.restoreOffers(ctx, l, l.state.AtIssue(newest))
 		}

@@ -253,8 +253,8 @@ func (b *Broker) announce(l *cachedSession, m *performatives.Message, before ses
 		"sessionId": l.id, "state": l.state.Phase, "sequenceNumber": stamp.Sequence,
 		"performative": m.Performative, "sender": m.Sender, "at": stamp.Receipt.AcceptedAt,
 	}
-	for _, item := range l.state.RecentItems() {
-		if item.Dispute != "" && item.Sequence == stamp.Sequence {
+	for _, item := range l.state.Last.Disputes {
+		if item.Open() {
 			event["escalationId"], event["disputeId"] = item.ID, item.Dispute
 			b.tell(l.id, "escalated", event)
 		}

@@ -58,7 +58,7 @@ func (b *Broker) note(l *cachedSession, before rowMark) {
 	} else {
 		b.parts.List.Moved(l.id, sessionlist.Row{State: l.state.Phase, Participants: l.state.Participants()})
 	}
-	if before.state == session.Escalated || l.state.Phase == session.Escalated || l.state.AsksPeople() {
+	if before.state == session.Escalated || l.state.Phase == session.Escalated || len(l.state.Last.Disputes) > 0 {
 		b.parts.Approvals.Note(&l.state, b.clock(l))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -23,7 +24,7 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-const oneDecides = `organisations: {acme.com: {groups: {board: ['human://acme.com/boss']}, rules: [{approvers: [board]}]}}`
+const oneDecides = `organisations: {acme.com: {groups: {board: ['human://acme.com/boss']}, remindDue: 1h, rules: [{approvers: [board]}]}}`
 
 // ruled reads escalation rules.
 func ruled(t *testing.T, text string) server.Options {
@@ -55,6 +56,9 @@ func TestReload(t *testing.T) {
 	testkit.Must(t, err)
 	next.Limits = limits.Limits{Schemas: 1}
 	testkit.Must(t, w.Reload(w.Ctx, next))
+	if lead := w.Server.Broker.Parts.Approvals.Rules().RemindDue("acme.com"); lead != time.Hour {
+		t.Errorf("people are told %s before something is due", lead)
+	}
 
 	old, err := w.Client(w.boss).Escalation(w.Ctx, w.item)
 	testkit.Must(t, err)

@@ -58,12 +58,6 @@ func (s *State) Escalations(each func(*escalation.Item)) {
 // organisations that confirm an agreement. Do not change them.
 func (s *State) NewestEscalations() []*escalation.Item { return s.asked }
 
-// RecentItems are the newest escalations, and the items of disputes, which pause nothing: those that
-// are open, and those that the last entry ended. Do not change them.
-func (s *State) RecentItems() []*escalation.Item {
-	return append(slices.Clip(s.asked), s.disputesAsked()...)
-}
-
 // A Pause is a time in which humans decided, and no deadline passed.
 type Pause struct {
 	From, Until time.Time // Until is zero while it goes on

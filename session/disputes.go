@@ -172,7 +172,7 @@ func (t *Command) replies(r performatives.ReplyData) error {
 	if err != nil {
 		return err
 	}
-	if d.Side == t.Side && (t.Side == t.From.Agent || r.Position != performatives.Concede) {
+	if d.Side == t.Side && (t.From.Role != Approver || r.Position != performatives.Concede) {
 		return Refuse(OwnProposal, "it is your own dispute; the other side replies")
 	}
 	if !t.disputeOf(d, t.Side) {

@@ -3,6 +3,7 @@ package session
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -34,7 +35,8 @@ func (t *Command) asksPeople(d *Dispute) {
 			},
 		}
 		d.people = append(d.people, item.ID)
-		t.items = t.items.With(item.ID, item)
+		t.setItem(item)
+		t.people = append(slices.Clip(t.people), item.ID)
 		t.deciders = t.deciders.With(org, true)
 	}
 }
@@ -69,8 +71,11 @@ func (t *Command) answersFor(human performatives.Member) performatives.Agent {
 
 // replied ends the item of an organisation whose human has replied to a dispute.
 func (t *Command) replied(d *Dispute, position string) {
+	if t.From.Role != Approver {
+		return
+	}
 	for _, id := range d.people {
-		if item, _ := t.items.Get(id); item.Open() && item.Principal == t.Side && t.From.Agent != t.Side {
+		if item, _ := t.items.Get(id); item.Open() && item.Principal == t.Side {
 			t.endsItem(item, position)
 		}
 	}
@@ -88,21 +93,21 @@ func (t *Command) endsAsking(d *Dispute, how string) {
 func (t *Command) endsItem(open *escalation.Item, how string) {
 	item := *open
 	item.End = escalation.End{By: t.Message.Sender, How: how, At: t.At, Sequence: t.Next}
-	t.items = t.items.With(item.ID, &item)
+	t.setItem(&item)
+	t.people = slices.DeleteFunc(slices.Clone(t.people), func(id escalation.ID) bool { return id == item.ID })
 }
 
-// AsksPeople reports whether the items of disputes are open, or the last entry has ended some.
-func (s *State) AsksPeople() bool { return len(s.disputesAsked()) > 0 }
+// setItem enters what has become of an item of a dispute.
+func (t *Command) setItem(item *escalation.Item) {
+	t.items = t.items.With(item.ID, item)
+	t.Last.Disputes = append(t.Last.Disputes, item)
+}
 
-// disputesAsked are the items of disputes that are open, and those that the last entry ended.
-func (s *State) disputesAsked() (all []*escalation.Item) {
-	for _, id := range s.filed {
-		d, _ := s.claims.Get(id)
-		for _, id := range d.people {
-			if item, _ := s.items.Get(id); item.Open() || item.End.Sequence == s.latest.Sequence {
-				all = append(all, item)
-			}
-		}
+// DisputeItems are the open items of disputes, which pause nothing.
+func (s *State) DisputeItems() (all []*escalation.Item) {
+	for _, id := range s.people {
+		item, _ := s.items.Get(id)
+		all = append(all, item)
 	}
 	return all
 }

@@ -85,6 +85,7 @@ type State struct {
 	quiet           time.Time             // since when nothing is due or disputed, on the session's clock
 	arbiter         performatives.Member  // the zero Member for nobody
 	claims          persist.Table[string, *Dispute]
+	people          []escalation.ID               // the open items of disputes; never changed
 	filed           []string                      // ids of disputes, in their order
 	remedies        persist.Table[string, string] // disputes by the replies that offer to end them
 	disputing       int                           // open disputes
@@ -119,6 +120,7 @@ type Effect struct {
 	OnBehalfOf performatives.Agent
 	Joined     []performatives.Member
 	Routes     []*performatives.Route // those that Joined has sealed, with their names
+	Disputes   []*escalation.Item     // of disputes, that it opened or ended
 
 	sender performatives.Agent
 	now    time.Time             // on the session's clock

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -179,10 +180,10 @@ func (a *Approvals) bringUpToDate(ctx context.Context, s *session.State, of *esc
 	}
 }
 
-// NextDue is when the clock next adds to the case log of the escalation that pauses a session: a
+// NextDue is when the clock next adds to the case logs of a session's open approvals: a
 // reminder is due, or the next level is asked. It is false for never.
 func (a *Approvals) NextDue(s session.State, now time.Time) (next time.Time, ok bool) {
-	for _, item := range s.RecentItems() {
+	for _, item := range append(slices.Clip(s.NewestEscalations()), s.DisputeItems()...) {
 		if due, some := a.cases.cached(item.ID).NextDue(item, now); some && (!ok || due.Before(next)) {
 			next, ok = due, true
 		}

@@ -23,47 +23,65 @@ type Session struct {
 	Messages func(context.Context) (api.Messages, error) // the first page of its transcript
 }
 
-// Written names a version of a session's approvals. "" is none.
-type Written string
+// Written has the version of each approval of a session that is written.
+type Written map[escalation.ID]version
+
+// A version of an approval is what may change of it.
+type version struct {
+	how     string
+	votes   int
+	actions uint64
+}
+
+func (a *Approvals) version(of *escalation.Item) version {
+	return version{of.End.How, len(of.Votes), a.cases.cached(of.ID).Actions}
+}
 
 // Note makes memory agree with a session before its act is answered, so that whoever has the answer
 // finds what the act did.
 func (a *Approvals) Note(s *session.State, at time.Time) {
-	for _, newest := range s.RecentItems() {
+	for _, newest := range append(slices.Clip(s.NewestEscalations()), s.Last.Disputes...) {
 		item := a.item(s, newest, at)
 		a.queue.put(&item)
 	}
 }
 
-// Reconcile makes the approvals of a session, and their case logs, agree with it, unless they are
-// written already. The newest ones tell: the others have ended.
+// Reconcile makes the approvals of a session, and their case logs, agree with it, and notes in written,
+// which may be nil, which versions are.
 func (a *Approvals) Reconcile(ctx context.Context, s Session, written Written) (Written, error) {
-	var version Written
-	var outdated error
-	for _, newest := range s.State.RecentItems() {
-		outdated = errors.Join(outdated, a.bringUpToDate(ctx, s.State, newest, s.At))
-		version += Written(fmt.Sprint(newest.ID, " ", newest.End.How, " ", len(newest.Votes), " ", a.cases.cached(newest.ID).Actions, " "))
-	}
-	if written == version && outdated == nil {
-		return written, nil
+	isWritten := func(item *escalation.Item) bool {
+		before, has := written[item.ID]
+		return has && before == a.version(item)
 	}
 	var all []*escalation.Item
-	s.State.Escalations(func(item *escalation.Item) { all = append(all, item) })
+	s.State.Escalations(func(item *escalation.Item) {
+		if item.Open() || !isWritten(item) {
+			all = append(all, item)
+		}
+	})
 	slices.SortFunc(all, func(a, b *escalation.Item) int {
 		return cmp.Or(cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.ID, b.ID))
 	})
 	var failed error
 	for _, item := range all { // one that fails does not hide those after it
-		if err := a.bringUpToDate(ctx, s.State, item, s.At); err != nil {
-			failed = errors.Join(failed, err)
-		} else if err := a.write(ctx, &s, item); err != nil {
-			failed = errors.Join(failed, err)
+		err := a.bringUpToDate(ctx, s.State, item, s.At)
+		if err == nil && isWritten(item) {
+			continue
 		}
+		now := a.version(item)
+		if err == nil {
+			err = a.write(ctx, &s, item)
+		}
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		if written == nil {
+			written = Written{}
+		}
+		written[item.ID] = now
 	}
-	if failed != nil {
-		return written, failed
-	}
-	return version, nil
+	return written, failed
 }
 
 // write writes one approval, unless its subject says as much already.
