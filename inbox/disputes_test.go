@@ -52,7 +52,7 @@ func TestDisputes(t *testing.T) {
 	list := v.sends("GET", "/inbox/disputes", "").body
 	has("the list", list, `<a href="sessions/`+string(takes.ID())+`/dispute?dispute=d%2F1">`, "ten boxes are &lt;b&gt;cracked", `<span class="chip warn">Open</span>`, "4 of 5", "it is not what was promised")
 	page := v.sends("GET", at, "").body
-	has("the dispute", page, "half the price", "they were whole", `data-digest="sha256:cdcd`, "severity 4 of 5", "send the cups", "none was agreed", `data-form="reply"`, `<option value="concede">`)
+	has("the dispute", page, "half the price", "they were whole", `data-digest="sha256:cdcd`, "severity 4 of 5", "send the cups", "none was agreed", `data-form="reply"`, `<option value="concede">Give the claim up</option>`)
 	if strings.Contains(page, `<option value="deny">`) || !strings.Contains(page, `data-form="take-offer"`) {
 		t.Error("who may decide for the side that filed it is not offered just to give the claim up, or to take the offer")
 	}

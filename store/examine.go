@@ -38,11 +38,11 @@ func Examine(ctx context.Context, nc *nats.Conn, replicas int) (e Examination, e
 		e.Used = float64(account.Store) / float64(most)
 	}
 	e.Wrong, e.Replicas = map[string]string{}, map[string]int{}
-	retention, inboxAge := jetstream.LimitsPolicy, time.Duration(0)
+	retention := jetstream.LimitsPolicy
 	if known, err := js.Stream(ctx, api.SessionsStream); err == nil {
 		retention = known.CachedInfo().Config.Retention
 	}
-	for _, want := range fixedStreams(retention, inboxAge) {
+	for _, want := range fixedStreams(retention, 0) { // how long inboxes are kept is the operator's to choose
 		known, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			e.Missing = append(e.Missing, want.Name)

@@ -1,19 +1,17 @@
 // The pages of checks: what an agent delegates to the human, and the forms that answer.
 
-import * as act from './act.js';
 import { exactly } from './amounts.js';
 import * as clock from './clock.js';
 import * as keys from './keys.js';
 import * as menu from './menu.js';
 import * as requests from './requests.js';
-import { $, all, main, parsed, put, say, toDoor, told } from './dom.js';
+import { dialogs, text, writing } from './dialogacts.js';
+import { $, all, main, parsed, put, toDoor } from './dom.js';
 
 const check = () => $('#check');
-const writing = () => $('dialog[open] form', main);
 
 // ---- acts ----
 
-const text = (form, name) => form.elements[name]?.value.trim() || undefined;
 const lines = (s) => (s ?? '').split('\n').map((line) => line.trim()).filter(Boolean);
 const id = () => keys.newID(clock.now());
 
@@ -68,50 +66,12 @@ const said = {
   accept: 'Accepted.', reject: 'Rejected.', counter: 'Your offer was made.', escalate: 'Escalated: the session is paused.', pass: 'Handed over.',
 };
 
-let pending; // {form, said, envelope}: sent, without a definite reply
-
-async function sign(form) {
-  const submit = $('button[type=submit]', form);
-  const refused = $('.refused', form);
-  if (submit.disabled) return; // a double click
-  refused.textContent = '';
-  if (!form.checkValidity()) return void form.reportValidity();
-  submit.disabled = true;
-  const kind = form.dataset.act;
-  try {
-    const written = JSON.stringify(all('input, textarea, select', form).map((f) => (f.type === 'checkbox' ? f.checked : f.value)));
-    if (pending?.form !== form || pending.written !== written) {
-      const [performative, body] = await acts[kind](form, check().dataset);
-      pending = { form, written, envelope: await act.made(check().dataset.session, performative, body) };
-    }
-    await act.send(pending.envelope);
-    pending = undefined;
-    form.reset();
-    form.closest('dialog').close();
-    tell.postMessage(check().dataset.session);
-    if (kind === 'decline') return void location.assign(new URL('checks', requests.root));
-    say(said[kind]);
-    menu.refresh();
-    await refresh();
-    main.focus({ preventScroll: true });
-  } catch (error) {
-    if (error.status === 401) return toDoor();
-    if (error.status) pending = undefined; // answered: a retry is a new act
-    refused.textContent = told(error);
-    error.field?.focus();
-  } finally {
-    submit.disabled = false;
-  }
-}
-
-function openForm(name) {
-  const dialog = document.getElementById(name);
-  if (!dialog || !$(`[data-form="${name}"]`, main) || writing()) return;
-  pending = undefined;
-  $('.refused', dialog).textContent = '';
-  dialog.showModal();
-  ($('textarea, select, input', dialog) ?? $('button[type=submit]', dialog)).focus();
-}
+const openForm = dialogs({ about: () => check().dataset, acts, said, sent: async (kind) => {
+  tell.postMessage(check().dataset.session);
+  if (kind === 'decline') return void location.assign(new URL('checks', requests.root));
+  menu.refresh();
+  await refresh();
+} });
 
 // ---- live updates ----
 
@@ -183,12 +143,6 @@ document.addEventListener('visibilitychange', () => { if (!document.hidden) refr
 main.addEventListener('close', () => { if (stale) refresh(); }, true);
 
 // ---- mouse and keyboard ----
-
-document.addEventListener('click', (event) => {
-  const button = event.target.closest('[data-form]');
-  if (button) openForm(button.dataset.form);
-});
-document.addEventListener('submit', (event) => { if (event.target.dataset.act) sign(event.target); });
 
 function step(by) {
   const rows = all('[data-check]', main);

@@ -1,14 +1,12 @@
 // The pages of what is carried out: acts that answer a delivery, and files that are compared with evidence.
 
-import * as act from './act.js';
 import * as clock from './clock.js';
 import * as keys from './keys.js';
 import * as requests from './requests.js';
-import { $, all, main, parsed, put, say, toDoor, told } from './dom.js';
+import { dialogs, text, writing } from './dialogacts.js';
+import { $, all, main, parsed, put, toDoor, told } from './dom.js';
 
 const page = () => $('#execution');
-const writing = () => $('dialog[open] form', main);
-const text = (form, name) => form.elements[name]?.value.trim() || undefined;
 
 // ---- acts ----
 
@@ -39,45 +37,7 @@ const said = {
   accept: 'Accepted.', reject: 'Rejected: it is due again.', dispute: 'Disputed.', reply: 'Your reply was sent.', 'take-offer': 'Accepted: the dispute is over.', rule: 'Decided.',
 };
 
-let pending; // {form, written, envelope}: sent, without a definite reply
-
-async function sign(form) {
-  const submit = $('button[type=submit]', form);
-  const refused = $('.refused', form);
-  if (submit.disabled) return; // a double click
-  refused.textContent = '';
-  if (!form.checkValidity()) return void form.reportValidity();
-  submit.disabled = true;
-  try {
-    const written = JSON.stringify(all('input, textarea, select', form).map((f) => f.value));
-    if (pending?.form !== form || pending.written !== written) {
-      const [performative, body] = await acts[form.dataset.act](form, page().dataset);
-      pending = { form, written, envelope: await act.made(page().dataset.session, performative, body) };
-    }
-    await act.send(pending.envelope);
-    pending = undefined;
-    form.reset();
-    form.closest('dialog').close();
-    say(said[form.dataset.act]);
-    await refresh();
-    main.focus({ preventScroll: true });
-  } catch (error) {
-    if (error.status === 401) return toDoor();
-    if (error.status) pending = undefined; // answered: a retry is a new act
-    refused.textContent = told(error);
-  } finally {
-    submit.disabled = false;
-  }
-}
-
-function openForm(name) {
-  const dialog = document.getElementById(name);
-  if (!dialog || !$(`[data-form="${name}"]`, main) || writing()) return;
-  pending = undefined;
-  $('.refused', dialog).textContent = '';
-  dialog.showModal();
-  ($('textarea, select, input', dialog) ?? $('button[type=submit]', dialog)).focus();
-}
+const openForm = dialogs({ about: () => page().dataset, acts, said, sent: () => refresh() });
 
 // ---- live updates ----
 
@@ -142,12 +102,6 @@ document.addEventListener('drop', (event) => {
 });
 
 // ---- mouse and keyboard ----
-
-document.addEventListener('click', (event) => {
-  const button = event.target.closest('[data-form]');
-  if (button) openForm(button.dataset.form);
-});
-document.addEventListener('submit', (event) => { if (event.target.dataset.act) sign(event.target); });
 
 const shortcuts = {
   a: () => openForm($('[data-form=take-offer]', main) ? 'take-offer' : 'accept'), o: () => openForm('dispute'),
