@@ -423,7 +423,7 @@ class Outcome:
         if data["position"] == "offer":
             self._remedies[e.id] = d.id
         elif data["position"] == "concede":  # people of the side that filed it give the claim up
-            self._decided(e.sequence, d, "dismissed" if (e.on_behalf_of or e.sender) == d.by else "conceded")
+            self._decided(e.sequence, d, "dismissed" if side_of(e) == d.by else "conceded")
 
     def _decided(self, sequence: int, d: Dispute, how: str) -> None:
         """A dispute ends. What was delivered and rightly disputed is due again."""
