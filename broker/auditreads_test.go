@@ -77,7 +77,7 @@ func TestHeldIsPaged(t *testing.T) {
 	if len(held.Items) != 8 || len(held.Copies) < 60*entries || pages < 3 {
 		t.Errorf("%d items and %d copies on %d pages", len(held.Items), len(held.Copies), pages)
 	}
-	for _, cursor := range []string{"items:x", "copies:", "17", "others:1"} {
+	for _, cursor := range []string{"items:x", "copies:", "copies:1", "copies:x:y", "17", "others:1"} {
 		l.refused(l.ask(api.OperatorCall(api.AuditSession.Name), fmt.Appendf(nil, `{"sessionId":%q,"cursor":%q}`, id, cursor)), session.MalformedEnvelope)
 	}
 }

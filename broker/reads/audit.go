@@ -106,7 +106,11 @@ func (x *Reads) AuditSession(ctx context.Context, _ api.Caller, q api.AuditRef) 
 		return held, session.NoSuchSession()
 	}
 	part, from, _ := strings.Cut(cmp.Or(q.Cursor, itemsPart+":0"), ":")
-	at, err := strconv.ParseUint(from, 10, 64)
+	inbox, position := "", from // a position in the items, or in the copies of one inbox
+	if part == copiesPart {
+		inbox, position, _ = strings.Cut(from, ":")
+	}
+	at, err := strconv.ParseUint(position, 10, 64)
 	if read := map[string]bool{itemsPart: err == nil, copiesPart: err == nil, inboxesPart: true}; !read[part] {
 		return held, session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
 	}
@@ -137,7 +141,7 @@ func (x *Reads) AuditSession(ctx context.Context, _ api.Caller, q api.AuditRef) 
 		}
 		at = 0
 	}
-	return held, x.heldCopies(ctx, &held, slices.Collect(maps.Keys(counts)), at, &left)
+	return held, x.heldCopies(ctx, &held, slices.Sorted(maps.Keys(counts)), inbox, at, &left)
 }
 
 // room is how many bytes a page has left.
@@ -209,33 +213,36 @@ func (x *Reads) heldItems(ctx context.Context, held *api.Held, from uint64, left
 	return nil
 }
 
-// heldCopies are the session's inbox copies from a position in the stream on, read inbox by inbox:
+// maxCopiesRead is how many bytes of copies are read for one page: of each, the page has a hash only.
+const maxCopiesRead = 8 << 20
+
+// heldCopies are the session's inbox copies from a position in one inbox on, read inbox by inbox:
 // for a wildcard the server looks at every message of the stream.
-func (x *Reads) heldCopies(ctx context.Context, held *api.Held, inboxes []string, from uint64, left *room) error {
-	type copied struct {
-		api.HeldCopy
-		sequence uint64
-	}
-	var all []copied
+func (x *Reads) heldCopies(ctx context.Context, held *api.Held, inboxes []string, inbox string, at uint64, left *room) error {
+	read := room(maxCopiesRead)
 	for _, subject := range inboxes {
+		switch {
+		case subject < inbox:
+			continue
+		case subject > inbox:
+			at = 0
+		}
 		agent, err := inboxOwner(subject)
 		if err == nil {
-			err = x.o.Store.Read(ctx, api.InboxStream, subject, from, func(e store.Message) error {
-				all = append(all, copied{api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.Data)}, e.Sequence})
+			err = x.o.Store.Read(ctx, api.InboxStream, subject, at, func(e store.Message) error {
+				copied := api.HeldCopy{Agent: agent, Hash: performatives.HashOf(e.Data)}
+				if read < 0 || !left.fits(copied) {
+					held.Next = fmt.Sprintf("%s:%s:%d", copiesPart, subject, e.Sequence)
+					return store.ErrEnough
+				}
+				read -= room(len(e.Data))
+				held.Copies = append(held.Copies, copied)
 				return nil
 			})
 		}
-		if err != nil {
+		if err != nil || held.Next != "" {
 			return err
 		}
-	}
-	slices.SortFunc(all, func(a, b copied) int { return cmp.Compare(a.sequence, b.sequence) })
-	for _, c := range all {
-		if !left.fits(c.HeldCopy) {
-			held.Next = fmt.Sprintf("%s:%d", copiesPart, c.sequence)
-			return nil
-		}
-		held.Copies = append(held.Copies, c.HeldCopy)
 	}
 	return nil
 }
