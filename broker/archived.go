@@ -3,9 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -43,10 +41,10 @@ func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, er
 	for _, stored := range entries {
 		e, err := stored.Read()
 		if err != nil {
-			return true, fmt.Errorf("%w: %w", cluster.ErrBroken, err)
+			return true, broken(err)
 		}
 		if l.state, err = session.Replay(l.state, e.Message, e.Stamp); err != nil {
-			return true, fmt.Errorf("%w: %w", cluster.ErrBroken, err)
+			return true, broken(err)
 		}
 	}
 	l.archived, l.loaded, l.state = true, true, l.state.CompactAll(longOffer)

@@ -55,11 +55,11 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, applied uint
 		stored := archive.EntryOf(e)
 		entry, err := stored.Read()
 		if err != nil {
-			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
+			return broken(err)
 		}
 		next, err := session.Replay(l.state, entry.Message, entry.Stamp)
 		if err != nil {
-			return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
+			return broken(err)
 		}
 		l.state, l.last, l.sequences = next, e.Sequence, append(l.sequences, e.Sequence)
 		l.bytes += stored.Size()
@@ -86,6 +86,15 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, applied uint
 		b.parts.List.Keep(l.id, l.row())
 	}
 	return nil
+}
+
+// broken is why a transcript does not replay. One of a newer format is whole: a broker of a newer version goes on
+// with it.
+func broken(err error) error {
+	if newer, is := errors.AsType[*performatives.NewerFormatError](err); is {
+		return newer
+	}
+	return fmt.Errorf("%w: %w", cluster.ErrBroken, err)
 }
 
 // resolved ends an indeterminate append: the transcript was read after it, so its outcome

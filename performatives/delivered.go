@@ -2,6 +2,7 @@ package performatives
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -90,6 +91,14 @@ const (
 // Format is the version of the transcript's format: which rules a session keeps. Each
 // refuses more than the one before; session.Command.Before has the lists.
 const Format = 7
+
+// NewerFormatError is for an entry that pins a format later than [Format]: its session keeps rules that this version
+// does not know, so nobody may judge it by this version.
+type NewerFormatError struct{ Pinned int }
+
+func (e *NewerFormatError) Error() string {
+	return fmt.Sprintf("the transcript has format %d; this version of parley reads formats 1 to %d", e.Pinned, Format)
+}
 
 // A Policy is pinned with the session's first entry, so that a replay judges
 // like the broker did, whatever its configuration says by then. Times are in
@@ -236,6 +245,11 @@ func (s *Stamp) read(integrity, sequence jsontext.Value) (linkedBy string, err e
 	}
 	if w.LinkedBy != LinkedBySender && w.LinkedBy != LinkedByBroker {
 		return "", malformed("/integrity/linkedBy", "want sender or broker")
+	}
+	for _, member := range w.Joined {
+		if member.Policy != nil && member.Policy.Format > Format {
+			return "", &NewerFormatError{member.Policy.Format}
+		}
 	}
 	s.PreviousHash, s.OnBehalfOf, s.Joined, s.Hash, s.Receipt = w.PreviousHash, w.OnBehalfOf, w.Joined, w.Hash, w.Receipt
 	return w.LinkedBy, nil
