@@ -56,6 +56,28 @@ func (c *certificate) reload() (use func(), err error) {
 	}, err
 }
 
+// expires is when the certificate in use is no longer valid; zero without one.
+func (c *certificate) expires() time.Time {
+	if c == nil {
+		return time.Time{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current.Leaf.NotAfter
+}
+
+// warning says that the certificate in use has to be renewed; empty while it has not.
+func (c *certificate) warning(now time.Time) string {
+	switch at := c.expires(); {
+	case at.IsZero() || at.Sub(now) >= expiresSoon:
+		return ""
+	case now.After(at):
+		return "the certificate of --tls-cert expired on " + at.Format(time.DateOnly)
+	default:
+		return "the certificate of --tls-cert expires on " + at.Format(time.DateOnly)
+	}
+}
+
 // modified is zero for a file that cannot be read.
 func (c *certificate) modified() (at [2]time.Time) {
 	for i, file := range []string{c.files.Cert, c.files.Key} {

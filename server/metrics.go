@@ -85,6 +85,11 @@ func readMetrics(m *telemetry.Metrics, s *Server, data string) {
 		set(float64(published), "published")
 		set(float64(waiting), "waiting")
 	})
+	if s.certificate != nil {
+		m.Gauge("certificate_expires_seconds", "Unix time at which the certificate of --tls-cert expires.", nil, func(set telemetry.Set) {
+			set(float64(s.certificate.expires().Unix()))
+		})
+	}
 	m.Gauge("disk_bytes", "The file system of --data.", []string{"state"}, func(set telemetry.Set) {
 		if free, size, ok := diskOf(data); ok {
 			set(float64(free), "free")

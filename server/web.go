@@ -123,6 +123,9 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request, data string) {
 	for _, file := range exposed(data) {
 		text += "warning: " + file + " can be read by others\n"
 	}
+	if why := s.certificate.warning(time.Now()); why != "" {
+		text += "warning: " + why + "\n"
+	}
 	if why := s.Broker.Parts.Ledger.Trouble(); why != nil {
 		text += "warning: " + why.Error() + "\n"
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -41,7 +42,9 @@ var label = regexp.MustCompile(`[{,]([a-z]+)="`)
 // TestMetricsTable: the table of metrics has what a broker serves, and nothing else.
 func TestMetricsTable(t *testing.T) {
 	t.Parallel()
-	b := testkit.StartBroker(t, testkit.Options{Monitor: "127.0.0.1:0"})
+	certificate := server.TLS{}
+	certificate.Cert, certificate.Key = testkit.NewAuthority(t).Issue("server")
+	b := testkit.StartBroker(t, testkit.Options{Monitor: "127.0.0.1:0", TLS: certificate})
 	answer, err := http.Get("http://" + b.MonitorAddr + "/metrics")
 	testkit.Must(t, err)
 	defer answer.Body.Close()
