@@ -89,7 +89,7 @@ const (
 )
 
 // named names a connection. All brokers log in as the same user; the name tells their connections apart.
-func (s *Server) named(what string) nats.Option { return nats.Name(what + " " + s.id) }
+func (s *Server) named(what string) nats.Option { return nats.Name(what + " " + s.ID) }
 
 // ErrNotLetIn means that an external server is not configured for the broker's
 // keys. The login fails, or times out if no broker serves the auth callout.

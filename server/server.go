@@ -91,13 +91,13 @@ type Options struct {
 // A Server runs until it is closed.
 type Server struct {
 	Broker       *Broker
+	ID           string // unique among the brokers that share the streams
 	URL          string // where principals connect
 	WebsocketURL string // the same over WebSocket; "" if disabled
 	HTTPAddr     string
 	MACPAddr     string
 	MonitorAddr  string
 
-	id    string // unique among the brokers that share the streams
 	keys  keys
 	mode  mode
 	nats  *embedded.Server // nil with an external server
@@ -139,13 +139,14 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	s = &Server{id: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
+	s = &Server{ID: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.end()
 			s = nil
 		}
 	}()
+	o.Log = o.Log.With(zap.String("broker", s.ID))
 	if o.Monitor != "" {
 		if s.probe, err = openMonitor(o, o.Log.Named("monitor")); err != nil {
 			return s, err
@@ -211,7 +212,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	}
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
 		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Log: o.Log, Now: o.Now},
-		ID:      s.id, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
+		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, PrivateWebhooks: o.PrivateWebhooks || o.Dev, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, Secret: secret, DIDDocument: didDocuments(o.DIDHosts),

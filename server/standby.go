@@ -99,7 +99,7 @@ func (s *Server) takeTurns(ctx context.Context, a *negotiator.Agent, log *zap.Lo
 // principals and people.
 func (s *Server) standby(a performatives.Agent, p *negotiator.Policy) *negotiator.Agent {
 	n := &negotiator.Agent{
-		Self: a, Policy: p, Broker: turnTaker{s.Broker.Service.As(a)}, Worker: "standby-" + s.id, Lease: standbyLease.Milliseconds(),
+		Self: a, Policy: p, Broker: turnTaker{s.Broker.Service.As(a)}, Worker: "standby-" + s.ID, Lease: standbyLease.Milliseconds(),
 	}
 	if len(p.Issues) == 0 {
 		n.Modes = []string{modes.Bilateral.Name}

@@ -20,7 +20,7 @@ func Store(o Options) (nc *nats.Conn, stop func(), err error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	s := &Server{id: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
+	s := &Server{ID: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.end()

@@ -111,7 +111,8 @@ func (d *dev) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer operator.Close() //nolint:errcheck // everything was answered
-	note(cmd, d.started(n)+fmt.Sprintf("\n  %s negotiates with you. What anybody says follows.", self))
+	d.started(cmd, n)
+	note(cmd, fmt.Sprintf("  %s negotiates with you. What anybody says follows.", self))
 	a := &negotiator.Agent{Self: self, Policy: policy, Broker: principal, Worker: "dev", Lease: leftFor.Milliseconds()}
 	others.Go(func() {
 		often(ctx, func() {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
@@ -83,6 +84,12 @@ func report(cmd *cobra.Command, args []string, err error) int {
 	text := plainError(cmd, err, status)
 	if wantsJSON(cmd, args) {
 		text = jsonError(err)
+	}
+	if asked(cmd, "log-json") { // serve logs its end, too
+		if log, _, wrong := newLog(cmd.ErrOrStderr(), "error", true); wrong == nil {
+			log.Error(cmd.CommandPath()+" ends", zap.Error(err), zap.Int("status", status))
+			return status
+		}
 	}
 	io.WriteString(cmd.ErrOrStderr(), text) //nolint:errcheck // nowhere to report it
 	return status

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/turns"
 	"github.com/parley-asp/parley/client/natscontext"
 	"github.com/parley-asp/parley/server"
@@ -92,7 +91,7 @@ func (s *serve) run(cmd *cobra.Command) error {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		<-signals
-		note(cmd, "parley: stopping; a second signal stops at once")
+		s.note(cmd, "parley: stopping; a second signal stops at once")
 		stop()
 		<-signals
 		os.Exit(failed)
@@ -101,7 +100,7 @@ func (s *serve) run(cmd *cobra.Command) error {
 	if err != nil {
 		return s.explainStart(err)
 	}
-	note(cmd, s.started(n))
+	s.started(cmd, n)
 	if err := s.kit.serves(ctx, n, s.scheme(), cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
 		return err
 	}
@@ -228,56 +227,3 @@ func (s *serve) scheme() string {
 	}
 	return "http"
 }
-
-// started describes the running broker.
-func (s *serve) started(n *server.Server) string {
-	where := "embedded server"
-	if s.NATS != "" {
-		where = "external server"
-	}
-	data, err := filepath.Abs(s.Data)
-	if err != nil {
-		data = s.Data
-	}
-	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-9s %s\n", name, fmt.Sprintf(format, args...))
-	}
-	fmt.Fprintf(&b, "parley %s is serving.\n", api.Version)
-	line("NATS", "%s (%s, version %s)", n.URL, where, n.Broker.Options.Conn.ConnectedServerVersion())
-	if n.WebsocketURL != "" {
-		line("WebSocket", "%s", n.WebsocketURL)
-	}
-	if n.HTTPAddr != "" {
-		line("HTTP", "%s://%s", s.scheme(), n.HTTPAddr)
-		line("inbox", "%s://%s/inbox/  where humans decide", s.scheme(), n.HTTPAddr)
-	}
-	if n.MACPAddr != "" {
-		line("MACP", "%s", n.MACPAddr)
-	}
-	if n.MonitorAddr != "" {
-		line("monitor", "http://%s", n.MonitorAddr)
-	}
-	line("data", "%s", data)
-	line("key", "%s  verifies receipts and transcripts", n.Broker.Command.Key())
-	if s.NATS == "" {
-		line("sync", "%s", (*fsync)(&s.Sync).meaning())
-	}
-	switch {
-	case s.Dev:
-		b.WriteString(devWarning)
-	case !n.ServesLogins():
-		line("logins", "as the external server is configured")
-	default:
-		line("operator", "%s logs in as operator", filepath.Join(data, server.OperatorSeed))
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-const devWarning = `
-  ******************************************************************
-  **  --dev: THERE IS NO LOGIN. Any program on this machine can    **
-  **  act as any agent or human, and unsigned acts are accepted.   **
-  **  Use it to try things out, never for a real negotiation.      **
-  ******************************************************************
-`

@@ -87,7 +87,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 	groupFlags(flags, "Test kits", s.kit.flags)
 	groupFlags(flags, "Log", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL`: debug, info, warn or error")
-		flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
+		flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON, and the first and last lines too")
 	})
 }
 

@@ -79,7 +79,7 @@ func (s *serve) reloads(ctx context.Context, cmd *cobra.Command, hangups <-chan 
 			if keys := needRestart(cmd.Flags(), flags); len(keys) > 0 {
 				s.Log.Warn("SIGHUP: restart needed for: " + strings.Join(keys, ", "))
 			}
-			note(cmd, "parley: SIGHUP: configuration and certificates are read again")
+			s.note(cmd, "parley: SIGHUP: configuration and certificates are read again")
 		}
 	}
 }

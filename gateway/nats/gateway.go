@@ -15,6 +15,7 @@ package natsgateway
 import (
 	"context"
 	"errors"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -122,12 +123,16 @@ func (g *Gateway) begin() bool {
 }
 
 // openService presents the broker as the NATS micro service asp.
-func (g *Gateway) openService() (err error) {
+func (g *Gateway) openService() error {
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
 	g.micro, err = micro.AddService(g.o.Conn, micro.Config{
 		Name: api.ServiceName, Version: api.Version, QueueGroup: api.ServiceName,
 		Description:  "parley: session broker for agents that negotiate (npayload's Agent Session Protocol, " + performatives.Version + ")",
 		StatsHandler: g.stats,
-		Metadata:     map[string]string{"protocol": performatives.Version, "broker": string(g.o.Key)},
+		Metadata:     map[string]string{"protocol": performatives.Version, "broker": string(g.o.Key), "id": g.o.ID, "host": host},
 	})
 	if err != nil {
 		return err
