@@ -75,6 +75,15 @@ func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *se
 	return nil
 }
 
+// mayAccept refuses to accept a delivery that people have to approve where nobody could.
+func (b *Broker) mayAccept(m *performatives.Message, next *session.State) error {
+	item := next.Escalation()
+	if b.o.Dev || m.Performative != performatives.Accept || item == nil || !item.OfDelivery() || b.couldConfirm(next, item.Org) {
+		return nil
+	}
+	return noDecider(item.Org, "so nobody could accept the delivery")
+}
+
 // couldConfirm reports whether an organisation has somebody who may decide and does not take part.
 func (b *Broker) couldConfirm(s *session.State, org performatives.Organisation) bool {
 	return slices.ContainsFunc(b.parts.Registry.Deciders(org), func(human performatives.Member) bool {

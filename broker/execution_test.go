@@ -153,3 +153,74 @@ func itemOf(t *testing.T, w *fault.Witness, a performatives.Agent) (id escalatio
 	}
 	return id
 }
+
+// The rules may ask two people before what was delivered counts as accepted. What each of them saw is
+// bound (COMMITMENTS.md C2, PROTOCOL.md §7).
+func TestPeopleAcceptADelivery(t *testing.T) {
+	t.Parallel()
+	org := beta.Organisation()
+	bob, bea := performatives.Agent("human://"+string(org)+"/bob"), performatives.Agent("human://"+string(org)+"/bea")
+	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{org: {Rules: []*escalation.Rule{{
+		Name: "large deliveries", Asked: escalation.Asked{Approvers: []string{string(bob), string(bea)}, Quorum: 2},
+		Match: escalation.Match{Reason: []string{performatives.Delivered}, Amount: &escalation.Range{Min: 1000}},
+	}}}}}
+	if err := rules.Check(); err != nil {
+		t.Fatal(err)
+	}
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Rules: rules})
+	w := fault.NewWitness(t, b.URL)
+	for _, human := range []performatives.Agent{bob, bea} {
+		if _, err := b.Broker.Parts.Registry.Add(t.Context(), api.Card{Agent: human}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := promises(w, func(now time.Time) []string {
+		worth := func(id string, value int) string {
+			return strings.TrimSuffix(owesBy(id, now.Add(time.Hour)), "}") + fmt.Sprintf(`,"amount":{"value":%d,"currency":"EUR"}}`, value)
+		}
+		return []string{worth("small", 999), worth("large", 1000)}
+	})
+	delivered := map[string]performatives.MessageID{}
+	for _, id := range []string{"small", "large"} {
+		delivered[id] = s.Say(alpha, "INFORM", `{"type":"result","data":{"commitmentId":"k1","obligation":"`+id+`"}}`).Message
+	}
+	if r := s.Say(beta, "ACCEPT", fmt.Sprintf(`{"referenceId":%q}`, delivered["small"])); r.State != session.Executing {
+		t.Fatalf("a small delivery left the session %s", r.State)
+	}
+	if r := s.Say(beta, "ACCEPT", fmt.Sprintf(`{"referenceId":%q}`, delivered["large"])); r.State != session.Escalated {
+		t.Fatalf("a large delivery left the session %s", r.State)
+	}
+	b.Crash()
+	b.Up()
+	id := itemOf(t, w, beta)
+	item := func() (item api.EscalationItem) {
+		t.Helper()
+		w.Call(api.EscalationGet.Name, `{"escalationId":"`+string(id)+`"}`, &item)
+		return item
+	}
+	seen := item()
+	if seen.Reason != performatives.Delivered || seen.Amount == nil || seen.Amount.Value != 1000 || seen.Route.Rule != "large deliveries" || seen.ViewHash == "" {
+		t.Fatalf("the item is %+v", seen)
+	}
+	ruling := func(decision string, shown performatives.Hash) string {
+		return fmt.Sprintf(`{"type":"resolution","data":{"escalationId":%q,"decision":%q,"shown":%q}}`, id, decision, shown)
+	}
+	s.Say(bob, "INFORM", ruling("approved", seen.ViewHash))
+	if code := s.Code(bea, "INFORM", ruling("approved", seen.ViewHash)); code != string(session.ChainConflict) {
+		t.Errorf("what changed since it was shown: %q", code)
+	}
+	if r := s.Say(bea, "INFORM", ruling("approved", item().ViewHash)); r.State != session.Executing {
+		t.Errorf("two approvals left the session %s", r.State)
+	}
+	var view api.SessionView
+	w.Call(api.SessionGet.Name, `{"sessionId":"`+string(s.ID)+`","part":"obligations"}`, &view)
+	if len(view.Owed) != 2 {
+		t.Errorf("%d obligations, want 2", len(view.Owed))
+	}
+	for _, o := range view.Owed {
+		if o.Status != session.ObligationFulfilled {
+			t.Errorf("%s is %s", o.ID, o.Status)
+		}
+	}
+	s.Check(alpha, beta)
+}
