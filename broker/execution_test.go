@@ -129,15 +129,69 @@ func TestDisputesGoToPeople(t *testing.T) {
 	if code := s.Code(alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+string(itemOf(t, w, alpha))+`","decision":"approved"}}`); code != string(session.SchemaInvalid) {
 		t.Errorf("a ruling on a dispute: %q", code)
 	}
+	shown := shownOf(w, s, "x1")
+	s.Say(alpha, "INFORM", `{"type":"progress","data":{"commitmentId":"k1","obligation":"0"}}`) // which changes nothing of the dispute
+	s.Say(alice, "INFORM", `{"type":"reply","data":{"disputeId":"x1","position":"deny","shown":"`+string(shown)+`"}}`)
+	if code := s.Code(alice, "INFORM", `{"type":"reply","data":{"disputeId":"x1","position":"concede","shown":"`+string(shown)+`"}}`); code != string(session.ChainConflict) {
+		t.Errorf("a reply to what has changed since: %q", code)
+	}
 	offer := s.Say(alice, "INFORM", `{"type":"reply","data":{"disputeId":"x1","position":"offer","remedy":"new boxes"}}`)
 	s.Say(bob, "ACCEPT", fmt.Sprintf(`{"referenceId":%q}`, offer.Message))
-	for i, human := range []string{" dispute x1 high offer", " dispute x1 high agreed"} {
+	for i, human := range []string{" dispute x1 high deny", " dispute x1 high agreed"} {
 		want[i] = string([]performatives.Agent{alpha, beta}[i].Organisation()) + human
 	}
 	slices.Sort(want)
 	if got := inbox(); !slices.Equal(got, want) {
 		t.Errorf("in the end, the inbox has %q", got)
 	}
+	s.Check(alpha, beta)
+}
+
+// shownOf is the view hash of a dispute.
+func shownOf(w *fault.Witness, s *fault.Session, dispute string) performatives.Hash {
+	var view api.SessionView
+	w.Call(api.SessionGet.Name, `{"sessionId":"`+string(s.ID)+`"}`, &view)
+	for _, d := range view.Disputes {
+		if d.ID == dispute {
+			return d.ViewHash
+		}
+	}
+	return ""
+}
+
+// An arbiter decides what it has seen, and nothing else (COMMITMENTS.md C2).
+func TestRulingsAreBoundToWhatWasShown(t *testing.T) {
+	t.Parallel()
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
+	w := fault.NewWitness(t, b.URL)
+	judge := performatives.Agent("human://chamber.example/judge")
+	if _, err := b.Broker.Parts.Registry.Add(t.Context(), api.Card{Agent: judge}); err != nil {
+		t.Fatal(err)
+	}
+	s := w.Arbitrated(judge, alpha, beta)
+	s.Say(alpha, "OBSERVE", `{"subject":"on we go"}`)
+	s.Say(beta, "COMMIT", `{"commitmentId":"k1","terms":{"obligations":[`+owesBy("0", time.Now().Add(time.Hour))+`]}}`)
+	s.Say(alpha, "ACCEPT", `{"referenceId":"k1"}`)
+	subject := s.Say(alpha, "INFORM", `{"type":"result","data":{"commitmentId":"k1","obligation":"0"}}`).Hash
+	s.Say(beta, "INFORM", fmt.Sprintf(`{"type":"dispute","data":{"disputeId":"x1","subject":%q,"ground":"mismatch","claim":"broken","severity":4}}`, subject))
+	ruling := func(shown performatives.Hash) string {
+		return fmt.Sprintf(`{"type":"resolution","data":{"disputeId":"x1","decision":"upheld","reason":"they are","shown":%q}}`, shown)
+	}
+	first := shownOf(w, s, "x1")
+	for _, changes := range []string{
+		`{"type":"reply","data":{"disputeId":"x1","position":"deny"}}`,
+		`{"type":"result","data":{"commitmentId":"k1","obligation":"0","evidence":[{"kind":"photo","digest":"sha256:` + strings.Repeat("0", 64) + `"}]}}`,
+	} {
+		shown := shownOf(w, s, "x1")
+		s.Say(alpha, "INFORM", changes)
+		if code := s.Code(judge, "INFORM", ruling(shown)); code != string(session.ChainConflict) {
+			t.Errorf("after %s: %q, want %s", changes, code, session.ChainConflict)
+		}
+	}
+	if now := shownOf(w, s, "x1"); now == first || now == "" {
+		t.Fatalf("the view hash is %q", now)
+	}
+	s.Say(judge, "INFORM", ruling(shownOf(w, s, "x1")))
 	s.Check(alpha, beta)
 }
 
