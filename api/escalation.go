@@ -109,10 +109,10 @@ func (e *EscalationItem) AnswerDue() string { return cmp.Or(e.Due, e.Deadline) }
 
 // Exactly completes the authority of an approval of what was shown. One that sets no bounds allows exactly
 // the terms at stake, or, of a commitment without a proposal, its amount. Where no offer is at stake, and for
-// an agreement that a human confirms, it stays as it is.
+// what a human confirms, it stays as it is.
 func (e *EscalationItem) Exactly(a *performatives.RulingsAuthority) *performatives.RulingsAuthority {
 	if a != nil && (a.MaxAmount != nil || len(a.Bounds) > 0 || a.TermsHash != "") ||
-		e.Reason == performatives.Confirmation || e.TermsHash == "" && e.Amount == nil {
+		e.Confirms() || e.TermsHash == "" && e.Amount == nil {
 		return a
 	}
 	var exact performatives.RulingsAuthority
@@ -123,6 +123,12 @@ func (e *EscalationItem) Exactly(a *performatives.RulingsAuthority) *performativ
 		exact.MaxAmount, exact.Currency, exact.TermPath = &e.Amount.Value, e.Amount.Code(), e.Amount.Path
 	}
 	return &exact
+}
+
+// Confirms reports whether it asks to confirm what an agent has agreed to, an agreement or a delivery: it is
+// approved or denied as it is, and allows nothing else.
+func (e *EscalationItem) Confirms() bool {
+	return e.Reason == performatives.Confirmation || e.Reason == performatives.Delivered
 }
 
 // InForce is what the approvals so far allow together; nil is no bound.

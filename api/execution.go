@@ -2,9 +2,13 @@ package api
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"math/big"
 	"slices"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -59,7 +63,10 @@ type DisputeView struct {
 	Replies    []DisputeReplyView       `json:"replies,omitzero"`
 	Status     string                   `json:"status"`             // open, upheld, dismissed, split, conceded, agreed or unresolved
 	Decided    uint64                   `json:"decidedBy,omitzero"` // the entry that ended it
-	Truncated  bool                     `json:"truncated,omitzero"`
+	// ViewHash names what is shown of an open dispute. An INFORM reply or resolution that repeats it as its
+	// shown is refused (409) if the dispute has changed since.
+	ViewHash  performatives.Hash `json:"shown,omitzero"`
+	Truncated bool               `json:"truncated,omitzero"`
 }
 
 // A DisputeReplyView is what another side said to a dispute.
@@ -100,7 +107,7 @@ func double(r *big.Rat) *float64 {
 	return &f
 }
 
-func viewDispute(d *session.Dispute) DisputeView {
+func viewDispute(s *session.State, d *session.Dispute) DisputeView {
 	v := DisputeView{
 		ID: d.DisputeID, By: d.Side, Subject: d.Subject, Entry: d.Entry, Commitment: d.Commitment, Obligation: d.Obligation, Ground: d.Ground, Claim: d.Claim,
 		Remedy: d.Remedy, Severity: d.Severity, Evidence: d.Evidence, Sequence: d.Sequence, Status: d.Status, Decided: d.Decided,
@@ -108,7 +115,40 @@ func viewDispute(d *session.Dispute) DisputeView {
 	for _, r := range d.Replies {
 		v.Replies = append(v.Replies, DisputeReplyView{r.ID, r.Side, r.Position, r.Remedy, r.Sequence})
 	}
+	if d.Status == session.DisputeOpen {
+		v.ViewHash = disputeShown(s, d, &v)
+	}
 	return v
+}
+
+// DisputeShown is the view hash of an open dispute.
+func DisputeShown(s *session.State, d *session.Dispute) performatives.Hash {
+	return viewDispute(s, d).ViewHash
+}
+
+// disputeShown is of what matters to who answers or decides a dispute: the dispute, what was replied, and
+// where the obligation stands that it is about. The session goes on meanwhile, and what else is said in it,
+// which a party could say at any time, changes nothing.
+func disputeShown(s *session.State, d *session.Dispute, v *DisputeView) performatives.Hash {
+	seen := struct {
+		Dispute  *DisputeView `json:"dispute"`
+		Status   string       `json:"status,omitzero"` // of the obligation
+		Accepted *float64     `json:"accepted,omitzero"`
+		Breaches int          `json:"breaches,omitzero"`
+		Delivery string       `json:"delivery,omitzero"`
+	}{Dispute: v}
+	if o, ok := s.Obligation(d.Commitment, d.Obligation); ok {
+		seen.Status, seen.Accepted, seen.Breaches = o.Status(), double(o.Accepted), o.Breaches
+		if o.Delivery != nil {
+			seen.Delivery = o.Delivery.ID
+		}
+	}
+	data, err := json.Marshal(&seen, json.Deterministic(true))
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return performatives.Hash("sha256:" + hex.EncodeToString(sum[:]))
 }
 
 // addExecution shows what is carried out.
@@ -117,7 +157,7 @@ func (v *SessionView) addExecution(s *session.State, at time.Time) {
 		v.Owed = append(v.Owed, viewObligation(s, o, at))
 	}
 	for _, d := range s.Disputes() {
-		v.Disputes = append(v.Disputes, viewDispute(d))
+		v.Disputes = append(v.Disputes, viewDispute(s, d))
 	}
 	v.Arbiter, v.Leaving = s.Arbiter().Agent, s.Leaving()
 }
@@ -152,7 +192,7 @@ func (v *Snapshot) addExecution(s *session.State, at time.Time) (open []OpenItem
 			v.Truncated = true
 			break
 		}
-		v.Disputes = append(v.Disputes, viewDispute(d))
+		v.Disputes = append(v.Disputes, viewDispute(s, d))
 		if d.Status == session.DisputeOpen {
 			open = append(open, OpenItem{Kind: "dispute", ID: d.DisputeID, By: d.Side, For: s.RepliesTo(d)})
 		}

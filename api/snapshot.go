@@ -335,8 +335,8 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 
 // waiting says for whom a session waits; nil for nobody.
 func waiting(s *session.State, you performatives.Member, at time.Time) *Waiting {
-	if s.Phase.Over() {
-		return nil
+	if _, passed := s.Passed(at); passed || s.Phase.Over() {
+		return nil // until the broker has entered what has passed, nobody may say anything
 	}
 	w := Waiting{For: []performatives.Agent{}, Yours: s.Awaits(you, at)}
 	since := time.Time{}

@@ -101,3 +101,21 @@ func TestSummarise(t *testing.T) {
 		}
 	}
 }
+
+// While a time has passed that the broker has yet to enter, nobody has a move, and so the session waits
+// for nobody.
+func TestNobodyIsAwaitedOnceATimeHasPassed(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 7, 14, 30, 0, 0, time.UTC)
+	state := invited(t, &session.Mode{Name: "weather/1", Min: 2, Max: 2}, at)
+	you := performatives.Member{Agent: beta, Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal}
+	nobody := func(performatives.Agent) (api.Card, bool) { return api.Card{}, false }
+	for _, now := range []time.Time{at, at.Add(30 * time.Second)} {
+		event := session.Event{At: now}
+		event.Known.Add(you)
+		v := api.ViewSnapshot(&state, you, now, state.Moves(beta, event), nobody)
+		if awaited := v.Waiting != nil && v.Waiting.Yours; awaited != now.Equal(at) || awaited != (len(v.Moves) > 0) {
+			t.Errorf("at %s: waiting %+v, with %d moves", now, v.Waiting, len(v.Moves))
+		}
+	}
+}

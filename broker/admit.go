@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -123,7 +124,7 @@ func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Mes
 	if err := b.addressed(l, m); err != nil {
 		return api.Acceptance{}, err
 	}
-	if err := b.parts.Approvals.CheckSeen(ctx, &l.state, m, b.clock(l)); err != nil {
+	if err := cmp.Or(b.parts.Approvals.CheckSeen(ctx, &l.state, m, b.clock(l)), checkDisputeSeen(&l.state, m)); err != nil {
 		return api.Acceptance{}, err
 	}
 	if err := b.meet(ctx, m, act.next.Last.Joined); err != nil {

@@ -44,6 +44,24 @@ func (b *Broker) decided(l *cachedSession, sequence uint64) {
 	}
 }
 
+// checkDisputeSeen refuses a reply to a dispute, and the decision of it, if the dispute has changed since
+// its sender saw it.
+func checkDisputeSeen(s *session.State, m *performatives.Message) error {
+	inform, ok := m.Body.(*performatives.InformBody)
+	if !ok {
+		return nil
+	}
+	r, _ := inform.Reply()
+	d, _ := inform.Decides()
+	id, shown := cmp.Or(r.DisputeID, d.DisputeID), cmp.Or(r.ViewHash, d.ViewHash)
+	dispute, known := s.Dispute(id)
+	if shown == "" || !known || shown == api.DisputeShown(s, dispute) {
+		return nil
+	}
+	return session.Refuse(session.ChainConflict, "the dispute has changed since it was shown to you: look at it again").
+		With(map[string]any{"disputeId": id, "head": s.ChainHead(), "shown": api.DisputeShown(s, dispute)})
+}
+
 // What is refused because an organisation has nobody who may decide.
 
 // mayEscalate refuses an ESCALATE that nobody may decide, or that is one too many
@@ -73,6 +91,15 @@ func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *se
 		}
 	}
 	return nil
+}
+
+// mayAccept refuses to accept a delivery that people have to approve where nobody could.
+func (b *Broker) mayAccept(m *performatives.Message, next *session.State) error {
+	item := next.Escalation()
+	if b.o.Dev || m.Performative != performatives.Accept || item == nil || !item.OfDelivery() || b.couldConfirm(next, item.Org) {
+		return nil
+	}
+	return noDecider(item.Org, "so nobody could accept the delivery")
 }
 
 // couldConfirm reports whether an organisation has somebody who may decide and does not take part.

@@ -129,15 +129,69 @@ func TestDisputesGoToPeople(t *testing.T) {
 	if code := s.Code(alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+string(itemOf(t, w, alpha))+`","decision":"approved"}}`); code != string(session.SchemaInvalid) {
 		t.Errorf("a ruling on a dispute: %q", code)
 	}
+	shown := shownOf(w, s, "x1")
+	s.Say(alpha, "INFORM", `{"type":"progress","data":{"commitmentId":"k1","obligation":"0"}}`) // which changes nothing of the dispute
+	s.Say(alice, "INFORM", `{"type":"reply","data":{"disputeId":"x1","position":"deny","shown":"`+string(shown)+`"}}`)
+	if code := s.Code(alice, "INFORM", `{"type":"reply","data":{"disputeId":"x1","position":"concede","shown":"`+string(shown)+`"}}`); code != string(session.ChainConflict) {
+		t.Errorf("a reply to what has changed since: %q", code)
+	}
 	offer := s.Say(alice, "INFORM", `{"type":"reply","data":{"disputeId":"x1","position":"offer","remedy":"new boxes"}}`)
 	s.Say(bob, "ACCEPT", fmt.Sprintf(`{"referenceId":%q}`, offer.Message))
-	for i, human := range []string{" dispute x1 high offer", " dispute x1 high agreed"} {
+	for i, human := range []string{" dispute x1 high deny", " dispute x1 high agreed"} {
 		want[i] = string([]performatives.Agent{alpha, beta}[i].Organisation()) + human
 	}
 	slices.Sort(want)
 	if got := inbox(); !slices.Equal(got, want) {
 		t.Errorf("in the end, the inbox has %q", got)
 	}
+	s.Check(alpha, beta)
+}
+
+// shownOf is the view hash of a dispute.
+func shownOf(w *fault.Witness, s *fault.Session, dispute string) performatives.Hash {
+	var view api.SessionView
+	w.Call(api.SessionGet.Name, `{"sessionId":"`+string(s.ID)+`"}`, &view)
+	for _, d := range view.Disputes {
+		if d.ID == dispute {
+			return d.ViewHash
+		}
+	}
+	return ""
+}
+
+// An arbiter decides what it has seen, and nothing else (COMMITMENTS.md C2).
+func TestRulingsAreBoundToWhatWasShown(t *testing.T) {
+	t.Parallel()
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
+	w := fault.NewWitness(t, b.URL)
+	judge := performatives.Agent("human://chamber.example/judge")
+	if _, err := b.Broker.Parts.Registry.Add(t.Context(), api.Card{Agent: judge}); err != nil {
+		t.Fatal(err)
+	}
+	s := w.Arbitrated(judge, alpha, beta)
+	s.Say(alpha, "OBSERVE", `{"subject":"on we go"}`)
+	s.Say(beta, "COMMIT", `{"commitmentId":"k1","terms":{"obligations":[`+owesBy("0", time.Now().Add(time.Hour))+`]}}`)
+	s.Say(alpha, "ACCEPT", `{"referenceId":"k1"}`)
+	subject := s.Say(alpha, "INFORM", `{"type":"result","data":{"commitmentId":"k1","obligation":"0"}}`).Hash
+	s.Say(beta, "INFORM", fmt.Sprintf(`{"type":"dispute","data":{"disputeId":"x1","subject":%q,"ground":"mismatch","claim":"broken","severity":4}}`, subject))
+	ruling := func(shown performatives.Hash) string {
+		return fmt.Sprintf(`{"type":"resolution","data":{"disputeId":"x1","decision":"upheld","reason":"they are","shown":%q}}`, shown)
+	}
+	first := shownOf(w, s, "x1")
+	for _, changes := range []string{
+		`{"type":"reply","data":{"disputeId":"x1","position":"deny"}}`,
+		`{"type":"result","data":{"commitmentId":"k1","obligation":"0","evidence":[{"kind":"photo","digest":"sha256:` + strings.Repeat("0", 64) + `"}]}}`,
+	} {
+		shown := shownOf(w, s, "x1")
+		s.Say(alpha, "INFORM", changes)
+		if code := s.Code(judge, "INFORM", ruling(shown)); code != string(session.ChainConflict) {
+			t.Errorf("after %s: %q, want %s", changes, code, session.ChainConflict)
+		}
+	}
+	if now := shownOf(w, s, "x1"); now == first || now == "" {
+		t.Fatalf("the view hash is %q", now)
+	}
+	s.Say(judge, "INFORM", ruling(shownOf(w, s, "x1")))
 	s.Check(alpha, beta)
 }
 
@@ -152,4 +206,75 @@ func itemOf(t *testing.T, w *fault.Witness, a performatives.Agent) (id escalatio
 		}
 	}
 	return id
+}
+
+// The rules may ask two people before what was delivered counts as accepted. What each of them saw is
+// bound (COMMITMENTS.md C2, PROTOCOL.md §7).
+func TestPeopleAcceptADelivery(t *testing.T) {
+	t.Parallel()
+	org := beta.Organisation()
+	bob, bea := performatives.Agent("human://"+string(org)+"/bob"), performatives.Agent("human://"+string(org)+"/bea")
+	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{org: {Rules: []*escalation.Rule{{
+		Name: "large deliveries", Asked: escalation.Asked{Approvers: []string{string(bob), string(bea)}, Quorum: 2},
+		Match: escalation.Match{Reason: []string{performatives.Delivered}, Amount: &escalation.Range{Min: 1000}},
+	}}}}}
+	if err := rules.Check(); err != nil {
+		t.Fatal(err)
+	}
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute, Rules: rules})
+	w := fault.NewWitness(t, b.URL)
+	for _, human := range []performatives.Agent{bob, bea} {
+		if _, err := b.Broker.Parts.Registry.Add(t.Context(), api.Card{Agent: human}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := promises(w, func(now time.Time) []string {
+		worth := func(id string, value int) string {
+			return strings.TrimSuffix(owesBy(id, now.Add(time.Hour)), "}") + fmt.Sprintf(`,"amount":{"value":%d,"currency":"EUR"}}`, value)
+		}
+		return []string{worth("small", 999), worth("large", 1000)}
+	})
+	delivered := map[string]performatives.MessageID{}
+	for _, id := range []string{"small", "large"} {
+		delivered[id] = s.Say(alpha, "INFORM", `{"type":"result","data":{"commitmentId":"k1","obligation":"`+id+`"}}`).Message
+	}
+	if r := s.Say(beta, "ACCEPT", fmt.Sprintf(`{"referenceId":%q}`, delivered["small"])); r.State != session.Executing {
+		t.Fatalf("a small delivery left the session %s", r.State)
+	}
+	if r := s.Say(beta, "ACCEPT", fmt.Sprintf(`{"referenceId":%q}`, delivered["large"])); r.State != session.Escalated {
+		t.Fatalf("a large delivery left the session %s", r.State)
+	}
+	b.Crash()
+	b.Up()
+	id := itemOf(t, w, beta)
+	item := func() (item api.EscalationItem) {
+		t.Helper()
+		w.Call(api.EscalationGet.Name, `{"escalationId":"`+string(id)+`"}`, &item)
+		return item
+	}
+	seen := item()
+	if seen.Reason != performatives.Delivered || seen.Amount == nil || seen.Amount.Value != 1000 || seen.Route.Rule != "large deliveries" || seen.ViewHash == "" {
+		t.Fatalf("the item is %+v", seen)
+	}
+	ruling := func(decision string, shown performatives.Hash) string {
+		return fmt.Sprintf(`{"type":"resolution","data":{"escalationId":%q,"decision":%q,"shown":%q}}`, id, decision, shown)
+	}
+	s.Say(bob, "INFORM", ruling("approved", seen.ViewHash))
+	if code := s.Code(bea, "INFORM", ruling("approved", seen.ViewHash)); code != string(session.ChainConflict) {
+		t.Errorf("what changed since it was shown: %q", code)
+	}
+	if r := s.Say(bea, "INFORM", ruling("approved", item().ViewHash)); r.State != session.Executing {
+		t.Errorf("two approvals left the session %s", r.State)
+	}
+	var view api.SessionView
+	w.Call(api.SessionGet.Name, `{"sessionId":"`+string(s.ID)+`","part":"obligations"}`, &view)
+	if len(view.Owed) != 2 {
+		t.Errorf("%d obligations, want 2", len(view.Owed))
+	}
+	for _, o := range view.Owed {
+		if o.Status != session.ObligationFulfilled {
+			t.Errorf("%s is %s", o.ID, o.Status)
+		}
+	}
+	s.Check(alpha, beta)
 }

@@ -39,6 +39,9 @@ func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *sessi
 	if err := b.mayConfirm(l, m, next); err != nil {
 		return nil, err
 	}
+	if err := b.mayAccept(m, next); err != nil {
+		return nil, err
+	}
 	for other := range counterparts(m.Sender, next.Participants()) {
 		if err := b.accounts.Between(m.Sender.Organisation(), other).Admit(0, 0); err != nil {
 			return nil, err

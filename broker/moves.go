@@ -11,12 +11,12 @@ import (
 // Moves lists what an agent may send now: what Step allows, but for what this broker refuses
 // besides.
 func (b *Broker) Moves(s *session.State, a performatives.Agent, at time.Time) []session.Move {
-	return slices.DeleteFunc(s.Moves(a, b.asks(s, a, at)), b.refuses(s, s.SideOf(a, at)))
+	return slices.DeleteFunc(s.Moves(a, b.asks(s, a, at)), b.refuses(s, a, at))
 }
 
 // allowed lists the performatives of the moves.
 func (b *Broker) allowed(s *session.State, a performatives.Agent, at time.Time) []performatives.Performative {
-	return s.Acts(a, b.asks(s, a, at), b.refuses(s, s.SideOf(a, at)))
+	return s.Acts(a, b.asks(s, a, at), b.refuses(s, a, at))
 }
 
 // asks is the event by which an agent's moves are judged.
@@ -28,9 +28,13 @@ func (b *Broker) asks(s *session.State, a performatives.Agent, at time.Time) ses
 	return e
 }
 
-// refuses reports of a move of a side whether nobody could decide what it asks for.
-func (b *Broker) refuses(s *session.State, side performatives.Agent) func(session.Move) bool {
+// refuses reports of a move whether nobody could decide what it asks for.
+func (b *Broker) refuses(s *session.State, a performatives.Agent, at time.Time) func(session.Move) bool {
+	side := s.SideOf(a, at)
 	return func(m session.Move) bool {
+		if o, delivered := s.Delivered(m.Reference); delivered && m.Act == performatives.Accept && !b.o.Dev {
+			return !b.couldConfirm(s, side.Organisation()) && b.parts.Approvals.ToAccept(s, o, side, a, at) != nil
+		}
 		switch {
 		case m.Act == performatives.Escalate:
 			return b.mayEscalate(side, s.EscalationsOf(side)+1) != nil

@@ -101,8 +101,12 @@ const (
 // Open reports whether the item still waits for a decision.
 func (i *Item) Open() bool { return i.End.How == "" }
 
-// Confirms reports whether the item asks to confirm an agreement.
-func (i *Item) Confirms() bool { return i.Body.Reason == performatives.Confirmation }
+// Confirms reports whether the item asks to confirm what an agent has agreed to: an agreement, or what
+// was delivered. It is approved or denied as it is.
+func (i *Item) Confirms() bool { return i.Body.Reason == performatives.Confirmation || i.OfDelivery() }
+
+// OfDelivery reports whether the item asks to accept what was delivered.
+func (i *Item) OfDelivery() bool { return i.Body.Reason == performatives.Delivered }
 
 // MayDecide reports whether a member is a human of the organisation with the
 // authority to decide. Agents never may.

@@ -23,7 +23,7 @@ type Ask struct {
 }
 
 // Route determines who decides an escalation and by when. It is nil if nothing is
-// configured for the organisation.
+// configured for the organisation, and for a delivery if no rule wants a human to accept it.
 func (r *Rules) Route(ask Ask) (*performatives.Route, Plan) {
 	o := r.organisation(ask.Org)
 	if o == nil {
@@ -36,6 +36,9 @@ func (r *Rules) Route(ask Ask) (*performatives.Route, Plan) {
 			rule = candidate
 			break
 		}
+	}
+	if ask.Reason == performatives.Delivered && len(rule.Match.Reason) == 0 {
+		return nil, Plan{}
 	}
 	route, plan := &performatives.Route{Amounts: o.Amounts, NonMonetary: o.NonMonetary, ReasonToDeny: o.Deny.Required}, Plan{Rule: rule.Name, Reasons: o.Deny.Reasons}
 	calendar, last, from := r.Calendars[o.Calendar], time.Duration(0), ask.At
@@ -55,6 +58,9 @@ func (r *Rules) Route(ask Ask) (*performatives.Route, Plan) {
 		plan.Names = append(plan.Names, named(asked.Level, n))
 		plan.Remind = append(plan.Remind, reminder(from, level.Due, rule.Remind, o.Remind))
 		last, from = within, level.Due
+	}
+	if ask.Reason == performatives.Delivered && suffices(&ask, amount, route) {
+		return nil, Plan{}
 	}
 	skip(route, ask, amount)
 	return route, plan
@@ -113,8 +119,35 @@ func skip(route *performatives.Route, ask Ask, amount *Amount) {
 	}
 }
 
+// suffices counts a human who accepts a delivery, where the rules ask her for it, as one of those who have
+// to approve, and reports whether she is enough.
+func suffices(ask *Ask, amount *Amount, route *performatives.Route) bool {
+	if !slices.ContainsFunc(ask.Deciders, func(m performatives.Member) bool { return m.Agent == ask.By && mayApprove(m, amount) }) {
+		return false
+	}
+	for n := range route.Levels {
+		if level := &route.Levels[n]; asks(*level, ask.By) {
+			if level.Quorum--; n == 0 && level.Quorum == 0 {
+				return true
+			}
+			level.Quorum = max(level.Quorum, 1)
+		}
+	}
+	return false
+}
+
+// mayApprove reports whether a human has no ceiling, or one that lets her approve an amount, nil for none seen.
+func mayApprove(m performatives.Member, amount *Amount) bool {
+	if len(m.Limits) == 0 {
+		return !m.Limited
+	}
+	return amount != nil && amount.Value <= Ceiling(m.Limits, currencyOf(amount.Currency, m.Limits))
+}
+
 func (m Match) matches(ask Ask, amount *Amount) bool {
 	switch {
+	case ask.Reason == performatives.Delivered && len(m.Reason) == 0: // only a rule that names deliveries is about them
+		return false
 	case len(m.Urgency) > 0 && !slices.Contains(m.Urgency, ask.Urgency):
 		return false
 	case len(m.Reason) > 0 && !slices.Contains(m.Reason, ask.Reason):

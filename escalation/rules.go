@@ -124,7 +124,7 @@ func (t *Times) UnmarshalYAML(read func(any) error) error {
 
 var (
 	urgencies = []Urgency{Low, Medium, High, Critical}
-	reasons   = []string{"authority-limit", "confidence-low", "policy-ambiguous", "adversarial-detected", performatives.Confirmation}
+	reasons   = []string{"authority-limit", "confidence-low", "policy-ambiguous", "adversarial-detected", performatives.Confirmation, performatives.Delivered}
 )
 
 // of returns the time for an urgency, 0 if none is configured.

@@ -148,3 +148,45 @@ func TestCalendar(t *testing.T) {
 		t.Errorf("around the clock: %s", got)
 	}
 }
+
+// Only a rule that names deliveries asks people to accept one, and a human who accepts it herself is one
+// of those who have to.
+func TestRouteOfADelivery(t *testing.T) {
+	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{"acme.com": {
+		Rules: []*escalation.Rule{
+			{Name: "every escalation", Match: escalation.Match{Amount: &escalation.Range{Min: 10_000}}},
+			{Name: "two", Match: escalation.Match{Reason: []string{performatives.Delivered}, Amount: &escalation.Range{Min: 5000}}, Asked: escalation.Asked{Quorum: 2}},
+			{Name: "one", Match: escalation.Match{Reason: []string{performatives.Delivered}, Amount: &escalation.Range{Min: 1000}}},
+		},
+	}}}
+	if err := rules.Check(); err != nil {
+		t.Fatal(err)
+	}
+	const agent = performatives.Agent("agent://acme.com/alpha")
+	for name, test := range map[string]struct {
+		by     performatives.Agent
+		amount func([]string) *escalation.Amount
+		rule   string
+		quorum int
+	}{
+		"an agent, below":                {agent, amount(999, "USD"), "", 0},
+		"an agent, no amount":            {agent, unseen, "", 0},
+		"an agent":                       {agent, amount(1000, "USD"), "one", 1},
+		"an agent, much":                 {agent, amount(20_000, "USD"), "two", 2},
+		"a human":                        {alice, amount(1000, "USD"), "", 0},
+		"a human, much":                  {alice, amount(5000, "USD"), "two", 1},
+		"a human with too low a ceiling": {anna, amount(1000, "USD"), "one", 1},
+		"a human within her ceiling":     {anna, amount(1000, "EUR"), "", 0},
+		"a human who may not decide":     {"human://acme.com/guest", amount(1000, "EUR"), "one", 1},
+	} {
+		route, plan := rules.Route(escalation.Ask{
+			Org: "acme.com", By: test.by, At: monday, Within: time.Hour, Reason: performatives.Delivered, Amount: test.amount,
+			Deciders: []performatives.Member{decider(alice), decider(anna, performatives.Limit{Currency: "EUR", MaxAmount: 2000})},
+		})
+		switch {
+		case route == nil && test.quorum == 0:
+		case route == nil || plan.Rule != test.rule || route.Levels[0].Quorum != test.quorum:
+			t.Errorf("%s: %+v by the rule %q, want a quorum of %d by %q", name, route, plan.Rule, test.quorum, test.rule)
+		}
+	}
+}

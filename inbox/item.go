@@ -79,7 +79,7 @@ func (i *Inbox) item(r *http.Request, who *person) (*item, error) {
 func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 	v := &item{
 		EscalationItem: *it, Me: who, Title: titleOf(it), Fields: asFields(it), Paths: numbers(it), Tally: tallyOf(it), InForce: inForce(it),
-		Conversation: c.all(it.Transcript, it.Opens), Opened: it.Status == "open", Confirms: it.Reason == performatives.Confirmation,
+		Conversation: c.all(it.Transcript, it.Opens), Opened: it.Status == "open", Confirms: it.Confirms(),
 		Decides: it.You == nil || it.You.Decide, // the broker authorizes it anyway
 		Acts:    it.You == nil || !it.You.Reads,
 		Matter:  it.Status,
@@ -226,7 +226,7 @@ func asGrant(a *performatives.RulingsAuthority, item *api.EscalationItem) *grant
 
 // granted words what one human has approved; nil for other decisions.
 func granted(v api.VoteView, item *api.EscalationItem) *grant {
-	if !escalation.Approves(v.Decision) || item.Reason == performatives.Confirmation {
+	if !escalation.Approves(v.Decision) || item.Confirms() {
 		return nil
 	}
 	return asGrant(v.Authority, item)
@@ -235,7 +235,7 @@ func granted(v api.VoteView, item *api.EscalationItem) *grant {
 // inForce words what the approvals so far allow together; nil without any.
 func inForce(item *api.EscalationItem) *grant {
 	all, approved := item.InForce()
-	if !approved || item.Reason == performatives.Confirmation {
+	if !approved || item.Confirms() {
 		return nil
 	}
 	return asGrant(all, item)

@@ -15,6 +15,9 @@ type EscalateBody struct {
 // Confirmation is the reason of an item that asks to confirm an agreement; no ESCALATE has it.
 const Confirmation = "confirmation"
 
+// Delivered is the reason of an item that asks to accept what was delivered; no ESCALATE has it.
+const Delivered = "delivery"
+
 var _ = enter("ESCALATE", Action, func() Body { return new(EscalateBody) })
 
 // Act is ESCALATE.

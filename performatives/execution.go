@@ -83,6 +83,7 @@ type ReplyData struct {
 	Comment   string     `json:"comment,omitzero" jsonschema:"maxLength=8192"`
 	Remedy    string     `json:"remedy,omitzero" jsonschema:"maxLength=8192,description=What is offered"`
 	Evidence  []Evidence `json:"evidence,omitzero" jsonschema:"maxItems=64"`
+	ViewHash  Hash       `json:"shown,omitzero" jsonschema:"pattern=^sha256:[0-9a-f]{64}$,description=The dispute's shown\\, of what the sender saw; one that has changed since is not answered"`
 }
 
 // The positions of a reply.
@@ -98,6 +99,7 @@ type DecisionData struct {
 	Decision  string         `json:"decision" jsonschema:"enum=upheld,enum=dismissed,enum=split"`
 	Reason    string         `json:"reason" jsonschema:"minLength=1,maxLength=8192"`
 	Award     jsontext.Value `json:"award,omitzero" jsonschema:"description=What follows\\, for the parties: parley moves no money"`
+	ViewHash  Hash           `json:"shown,omitzero" jsonschema:"pattern=^sha256:[0-9a-f]{64}$,description=The dispute's shown\\, of what the sender saw; one that has changed since is not decided"`
 }
 
 // The decisions of a dispute.

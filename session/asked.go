@@ -92,7 +92,7 @@ func (s *State) Pauses() (all []Pause) {
 func (s *State) EscalationsOf(side performatives.Agent) int {
 	n := 0
 	for _, item := range s.items.All() {
-		if item.Principal == side && item.Dispute == "" {
+		if item.Principal == side && item.Dispute == "" && !item.OfDelivery() {
 			n++
 		}
 	}

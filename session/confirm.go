@@ -81,9 +81,14 @@ func (t *Command) mayConfirm(item *escalation.Item, ruling performatives.RulingD
 		return nil
 	case performatives.Approved:
 	default:
-		return RefuseSchema(Fault{
-			Path: "/data/decision", Rule: "enum", Message: "data.decision must be approved or denied: the agents have agreed, and this confirms it or does not",
-		})
+		why := "the agents have agreed, and this confirms it or does not"
+		if item.OfDelivery() {
+			why = "a delivery is accepted, or it is due again"
+		}
+		return RefuseSchema(Fault{Path: "/data/decision", Rule: "enum", Message: "data.decision must be approved or denied: " + why})
+	}
+	if item.OfDelivery() && ruling.Authority != nil {
+		return RefuseSchema(Fault{Path: "/data/authority", Rule: "delivery", Message: "a delivery is accepted as it is: approve it without an authority, or deny it"})
 	}
 	if ruling.Sealed.Has(performatives.SealAuthority) {
 		return nil // the broker, which had it, has judged it

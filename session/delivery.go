@@ -133,6 +133,9 @@ func (t *Command) takes() {
 	if body := t.Message.Body.(*performatives.AcceptBody); body.Quantity != nil { //nolint:errcheck,forcetypeassert // its act says so
 		quantity = exactly(*body.Quantity)
 	}
+	if t.asksToAccept(quantity) {
+		return
+	}
 	t.take(*t.obligation, quantity, ObligationFulfilled)
 }
 

@@ -55,6 +55,9 @@ func (s *State) Disputes() []*Dispute {
 	return all
 }
 
+// Dispute finds one by its id.
+func (s *State) Dispute(id string) (*Dispute, bool) { return s.claims.Get(id) }
+
 // Disputing is how many are open.
 func (s *State) Disputing() int { return s.disputing }
 
@@ -71,7 +74,7 @@ func (s *State) whoDecides() string {
 
 // waitsFor reports whether an open dispute waits for a side's reply, or for the arbiter's decision.
 func (d *Dispute) waitsFor(s *State, side performatives.Agent) bool {
-	if d.Status != DisputeOpen || d.Side == side {
+	if d.Status != DisputeOpen || d.Side == side || s.arbiter.Agent == "" && s.shown(d) { // the broker decides it at once
 		return false
 	}
 	if side == s.arbiter.Agent {

@@ -77,6 +77,8 @@ type Delivery struct {
 	Sequence   uint64
 	Late       bool      // the obligation was breached
 	Until      time.Time // when it counts as accepted, on the session's clock
+
+	accepting *acceptance // that waits for people; nil for none
 }
 
 // Status is where the obligation stands.

@@ -49,7 +49,7 @@ func (s *State) dueEvent(of due, at time.Time) Deadline {
 // does not end that: who owes could get rid of it so.
 func (s *State) lapses(item *escalation.Item) Deadline {
 	d := Deadline{Code: EscalationExpired, At: item.Due, Ends: true, Ref: string(item.ID), To: Failed}
-	if s.executing && (s.owing > 0 || s.disputing > 0) {
+	if s.executing && (s.owing > 0 || s.disputing > 0 || item.OfDelivery()) {
 		d.Ends, d.Enters = false, &performatives.EventData{Event: performatives.EscalationLapsed, EscalationID: string(item.ID), Due: stamp(item.Due)}
 	}
 	return d
@@ -67,6 +67,7 @@ func (t *Command) happened(d Deadline) {
 	case performatives.Deemed:
 		o, _ := t.Obligation(e.CommitmentID, string(e.Obligation))
 		t.take(*o, nil, ObligationDeemed)
+		t.endsAcceptance(e.ReferenceID)
 	case performatives.Decided:
 		dispute, _ := t.claims.Get(e.DisputeID)
 		t.endDispute(*dispute, e.Decision)
@@ -76,8 +77,24 @@ func (t *Command) happened(d Deadline) {
 	case performatives.EscalationLapsed:
 		item, _ := t.items.Get(escalation.ID(e.EscalationID))
 		t.endItem(item, t.Message.Sender, escalation.EndExpired)
-		if decided(&t.State) {
-			t.Phase = t.resumeTo
+		t.resumes()
+	}
+}
+
+// endsAcceptance ends the item that asks people to accept a delivery that has counted as accepted
+// meanwhile: no pause is longer than a session may bank.
+func (t *Command) endsAcceptance(delivery string) {
+	for _, item := range t.asked {
+		if item.Open() && item.OfDelivery() && item.Body.ReferenceID == delivery {
+			t.endItem(item, t.Message.Sender, escalation.EndClosed)
+			t.resumes()
 		}
+	}
+}
+
+// resumes ends a pause in which nothing is left to decide.
+func (t *Command) resumes() {
+	if decided(&t.State) {
+		t.Phase = t.resumeTo
 	}
 }

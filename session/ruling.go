@@ -160,6 +160,13 @@ func (t *Command) ruled(ruling performatives.RulingData) {
 	case item.Confirms() && denied: // what one does not confirm, nobody needs to
 		t.endItem(item, t.From.Agent, ruling.Decision)
 		t.endItems(t.From.Agent, escalation.EndClosed)
+		if item.OfDelivery() {
+			t.acceptanceRuled(item, ruling.Decision)
+		}
+		return
+	case item.OfDelivery():
+		t.endItem(item, t.From.Agent, ruling.Decision)
+		t.acceptanceRuled(item, ruling.Decision)
 		return
 	case item.Confirms():
 	case denied && !t.Before(2):

@@ -314,6 +314,16 @@ func (s *stage) event(m *performatives.Message) session.Event {
 		route.Organisation = offer.Side.Organisation()
 		e.ConfirmedBy(route)
 	}
+	if _, delivered := s.state.DeliveryTo(m); delivered && s.route != nil {
+		route := s.asks()
+		route.Organisation = s.state.SideOf(m.Sender, s.now).Organisation()
+		e.ConfirmedBy(route)
+		for a, member := range s.registry {
+			if escalation.MayDecide(member, route.Organisation) {
+				know(a)
+			}
+		}
+	}
 	if open := s.state.EscalationFor(m); open != nil { // what a ruling's refusal may advise
 		for a, member := range s.registry {
 			if escalation.MayDecide(member, open.Org) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
-	"github.com/parley-asp/parley/performatives"
 )
 
 // Escalations lists a page of the escalation inbox, and the counts of the whole
@@ -153,7 +152,7 @@ func itemRows(e api.EscalationItem, names namer) []Row {
 	}
 	for _, v := range e.Votes {
 		value := []Span{names.name(v.By), said(" " + v.Decision + " at " + whenStamp(v.At))}
-		if escalation.Approves(v.Decision) && e.Reason != performatives.Confirmation {
+		if escalation.Approves(v.Decision) && !e.Confirms() {
 			value = append(value, said(", "+Allows(v.Authority, StakeOf(&e))))
 		}
 		add("ruling", value...)

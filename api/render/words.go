@@ -54,6 +54,7 @@ var reasons = map[string]string{
 	"adversarial-detected": "The agent suspects bad faith",
 
 	performatives.Confirmation: "An agreement to confirm",
+	performatives.Delivered:    "A delivery to accept",
 	performatives.Dispute:      "A dispute to answer",
 }
 

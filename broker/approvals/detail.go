@@ -147,6 +147,9 @@ func ifUnanswered(item *api.EscalationItem) *api.IfUnanswered {
 		level := item.Route.Levels[next]
 		return &api.IfUnanswered{At: item.Due, Then: fmt.Sprintf("%s is asked, too: %s", levelName(level, next), namesOf(level.Approvers))}
 	}
+	if item.Reason == performatives.Delivered {
+		return &api.IfUnanswered{At: item.Deadline, Then: "the delivery waits for an answer again, and counts as accepted if none comes in time"}
+	}
 	return &api.IfUnanswered{At: item.Deadline, Then: "the session fails, since no human decided in time. The other side is told that, and nothing more."}
 }
 

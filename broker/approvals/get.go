@@ -199,7 +199,7 @@ func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
 	you.Voted = slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == c.Agent })
 	level, asked := levelAsking(item, c.Agent)
 	now := escalation.Case{Claim: item.Case.Claim}
-	confirms := item.Reason == performatives.Confirmation
+	confirms := item.Confirms()
 	switch {
 	case item.Status != statusOpen:
 		you.Why = "it is over: " + item.Status

@@ -41,6 +41,15 @@ func (a *Approvals) Route(s *session.State, e *session.Event) {
 		a.routesToConfirm(s, e, offer, side)
 		return
 	}
+	if o, delivered := s.DeliveryTo(m); delivered {
+		if route := a.ToAccept(s, o, side, m.Sender, e.At); route != nil {
+			route.Organisation = org
+			sealNames(s, route)
+			e.ConfirmedBy(route)
+			a.knowDeciders(e, org)
+		}
+		return
+	}
 	if body, ok := m.Body.(*performatives.EscalateBody); ok {
 		question := a.question(s, side, m.Sender, body, s.AtStake(body, side, e.At))
 		question.At = e.At
@@ -88,6 +97,15 @@ func (a *Approvals) routesToConfirm(s *session.State, e *session.Event, offer *s
 		}
 		a.knowDeciders(e, org)
 	}
+}
+
+// ToAccept is the route by which people of a side approve that it accepts a delivery; nil where its rules
+// want none to.
+func (a *Approvals) ToAccept(s *session.State, o *session.Obligation, side, by performatives.Agent, at time.Time) *performatives.Route {
+	question := a.question(s, side, by, o.AcceptanceBody(), nil)
+	question.At, question.Amount = at, func([]string) *escalation.Amount { return o.Worth() }
+	route, _ := a.rules.Load().Route(question)
+	return route
 }
 
 // sealNames has the transcript seal who is asked, until they act. Sessions of earlier formats name them.

@@ -88,19 +88,20 @@ func disputeOpen() *cobra.Command {
 }
 
 func disputeReply() *cobra.Command {
-	var comment, remedy string
+	var comment, remedy, shown string
 	cmd := &cobra.Command{
 		Use: "reply ID DISPUTE POSITION", Short: "concede or deny a dispute, or offer what would end it", Args: args(cobra.ExactArgs(3)),
 		Example: "  parley dispute reply " + exampleSession + ` dispute-9 offer --remedy "half the price"` + asSeller,
 	}
 	cmd.Flags().StringVar(&comment, "comment", "", "`TEXT` for all participants")
 	cmd.Flags().StringVar(&remedy, "remedy", "", "what is offered, in a `TEXT`")
+	shownFlag(cmd, &shown)
 	return saysOf(cmd, func(_ api.Snapshot, args []string) (performatives.Body, error) {
 		positions := []string{performatives.Concede, performatives.Deny, performatives.OfferOf}
 		if !slices.Contains(positions, args[1]) {
 			return nil, usage(fmt.Errorf("%s is no position: want %s", args[1], anyOf(positions)))
 		}
-		return informs(performatives.Reply, performatives.ReplyData{DisputeID: args[0], Position: args[1], Comment: comment, Remedy: remedy})
+		return informs(performatives.Reply, performatives.ReplyData{DisputeID: args[0], Position: args[1], Comment: comment, Remedy: remedy, ViewHash: performatives.Hash(shown)})
 	})
 }
 
@@ -121,8 +122,13 @@ func disputeAccept() *cobra.Command {
 	})
 }
 
+// shownFlag adds the flag that binds an answer to the dispute as its sender saw it.
+func shownFlag(cmd *cobra.Command, shown *string) {
+	cmd.Flags().StringVar(shown, "shown", "", "the `HASH` that dispute ls --json shows of the dispute: refuse if it has changed since")
+}
+
 func disputeRule() *cobra.Command {
-	var reason, award string
+	var reason, award, shown string
 	cmd := &cobra.Command{
 		Use: "rule ID DISPUTE DECISION", Short: "decide a dispute, as its arbiter", Args: args(cobra.ExactArgs(3)),
 		Example: "  parley dispute rule " + exampleSession + ` dispute-9 split --reason "packed badly" \
@@ -130,6 +136,7 @@ func disputeRule() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, in a `TEXT` for people")
 	cmd.Flags().StringVar(&award, "award", "", "what follows, as `JSON` or a text")
+	shownFlag(cmd, &shown)
 	return saysOf(cmd, func(_ api.Snapshot, args []string) (performatives.Body, error) {
 		decisions := []string{performatives.Upheld, performatives.Dismissed, performatives.Split}
 		switch {
@@ -138,7 +145,7 @@ func disputeRule() *cobra.Command {
 		case reason == "":
 			return nil, usage(errors.New("say why: --reason TEXT"))
 		}
-		d := performatives.DecisionData{DisputeID: args[0], Decision: args[1], Reason: reason}
+		d := performatives.DecisionData{DisputeID: args[0], Decision: args[1], Reason: reason, ViewHash: performatives.Hash(shown)}
 		if award = strings.TrimSpace(award); award != "" {
 			if d.Award = jsontext.Value(award); !d.Award.IsValid() {
 				raw, err := json.Marshal(award)

@@ -169,7 +169,7 @@ func ruled(ctx context.Context, ruling client.Ruling, item api.EscalationItem, r
 	if receipt.State == session.Escalated {
 		outcome = pending(ctx, item, again)
 	}
-	if approved := ruling.Decision == performatives.Approved; (approved || ruling.Decision == performatives.Modified) && item.Reason != performatives.Confirmation {
+	if approved := ruling.Decision == performatives.Approved; (approved || ruling.Decision == performatives.Modified) && !item.Confirms() {
 		if approved && !ruling.Unbounded {
 			ruling.Authority = item.Exactly(ruling.Authority)
 		}

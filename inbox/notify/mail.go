@@ -198,7 +198,7 @@ func text(note Notification) string {
 		quote(&b, "Written by the counterparty (their word, not a fact)", it.Proposal.Subject)
 	}
 	fmt.Fprintf(&b, "\nDecide at %s\n\nOpening the link decides nothing: you sign in there, read, and sign the decision.\n", note.Link)
-	if it.TermsHash != "" && it.Status == "open" && it.Reason != performatives.Confirmation {
+	if it.TermsHash != "" && it.Status == "open" && !it.Confirms() {
 		b.WriteString("An approval allows exactly the terms that you see there, unless you set bounds.\n")
 	}
 	return b.String()

@@ -73,7 +73,7 @@ func allowed(note Notification) *Allowed {
 // allows is what the item's approvals allow, once it is decided.
 func allows(note Notification) (a *performatives.RulingsAuthority, decided bool) {
 	it := &note.Item
-	if note.Event.Kind != escalation.Decided || it.Reason == performatives.Confirmation || !escalation.Approves(it.Status) {
+	if note.Event.Kind != escalation.Decided || it.Confirms() || !escalation.Approves(it.Status) {
 		return nil, false
 	}
 	return it.InForce()

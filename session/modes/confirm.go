@@ -61,7 +61,7 @@ type confirmation struct {
 // confirmations are those of an agreement, of the organisation that made the offer first.
 func confirmations(s *session.State) (all []confirmation) {
 	for _, item := range s.NewestEscalations() {
-		if !item.Confirms() {
+		if item.OfDelivery() || !item.Confirms() {
 			continue
 		}
 		c := confirmation{item.Org, item.ID, item.End.How, item.End.By}

@@ -87,14 +87,21 @@ type promise struct {
 }
 
 // Open opens a session of these principals, the first of whom invites.
-func (w *Witness) Open(parties ...performatives.Agent) *Session {
+func (w *Witness) Open(parties ...performatives.Agent) *Session { return w.open("", parties) }
+
+// Arbitrated opens a session with an arbiter.
+func (w *Witness) Arbitrated(arbiter performatives.Agent, parties ...performatives.Agent) *Session {
+	return w.open(fmt.Sprintf(`,"policy":{"arbiter":%q}`, arbiter), parties)
+}
+
+func (w *Witness) open(more string, parties []performatives.Agent) *Session {
 	w.Helper()
 	s := &Session{ID: performatives.SessionID(uuid.Must(uuid.NewV7()).String()), witness: w}
 	invited, err := json.Marshal(parties[1:])
 	if err != nil {
 		w.Fatal(err)
 	}
-	s.Say(parties[0], "PROPOSE", `{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":`+string(invited)+`}}`)
+	s.Say(parties[0], "PROPOSE", `{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":`+string(invited)+more+`}}`)
 	for _, p := range parties[1:] {
 		s.Say(p, "ACCEPT", `{"referenceId":"inv"}`)
 	}
