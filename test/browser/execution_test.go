@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/client"
@@ -125,7 +126,18 @@ func TestDelivery(t *testing.T) {
 	b.reads(".list .n", "10 of 50 boxes")
 	b.opens("")
 	b.reads("#due-now", "1 obligation is due within seven days")
+	b.reads("#due-now .row", "10 of 50 boxes")
+	for _, width := range widths {
+		b.do(chromedp.EmulateViewport(width, 900))
+		b.fits()
+		b.uncut()
+	}
+	b.do(chromedp.EmulateViewport(1440, 900))
 	b.accessible("the queue with what is due")
+	b.presses("j")
+	b.holds(`document.activeElement.matches("#due-now .row")`)
+	b.presses(kb.Enter)
+	b.reads("#obligation-title", "Deliver boxes of cups")
 }
 
 // TestLifeOfADeal has a human see a deal to its end in the pages: a part is accepted, a change of the deadline
