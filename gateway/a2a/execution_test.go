@@ -61,7 +61,7 @@ func TestExecution(t *testing.T) {
 		t.Errorf("cancel of what is carried out is answered %d %s", code, why)
 	}
 	asSeller(`{"type":"result","data":{"commitmentId":"k1","obligation":"cups","quantity":4}}`)
-	is(now(), "INPUT_REQUIRED", "k1/cups")
+	is(now(), "INPUT_REQUIRED", "deliver boxes of cups (4 of 10 boxes)")
 	is(w.says("m5", id, `{"data":{"action":"accept"}}`), "WORKING")
 
 	paid := w.entry(id, 5)
