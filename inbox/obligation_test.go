@@ -49,7 +49,8 @@ func TestObligationPage(t *testing.T) {
 		t.Helper()
 		var has []string
 		for _, form := range strings.Split(page, ` data-form="`)[1:] {
-			has = append(has, form[:strings.Index(form, `"`)])
+			name, _, _ := strings.Cut(form, `"`)
+			has = append(has, name)
 		}
 		if got := strings.Join(has, " "); got != want {
 			t.Errorf("there are the forms %s, want %s", got, want)
