@@ -30,8 +30,10 @@ type ObligationView struct {
 	VerificationMethod string                `json:"verificationMethod,omitzero"`
 	Remains            *float64              `json:"remains,omitzero"`  // of the quantity, still due
 	Accepted           *float64              `json:"accepted,omitzero"` // of the quantity
-	Breaches           int                   `json:"breaches,omitzero"` // on record
-	Delivery           *DeliveryView         `json:"delivery,omitzero"` // that waits for an answer
+	Window             int64                 `json:"acceptanceWindowMs,omitzero"`
+	Breaches           int                   `json:"breaches,omitzero"`   // on record
+	Breach             uint64                `json:"breachedBy,omitzero"` // the entry that recorded the newest of them
+	Delivery           *DeliveryView         `json:"delivery,omitzero"`   // that waits for an answer
 	Truncated          bool                  `json:"truncated,omitzero"`
 }
 
@@ -81,7 +83,8 @@ type DisputeReplyView struct {
 func viewObligation(s *session.State, o *session.Obligation, at time.Time) ObligationView {
 	v := ObligationView{
 		Commitment: o.Commitment, ID: o.ID, Party: o.Party, To: []performatives.Agent{}, Action: o.Action, Status: o.Status(), Quantity: o.Quantity, Unit: o.Unit,
-		Amount: o.Amount, VerificationMethod: o.VerificationMethod, Remains: double(o.Remains), Accepted: double(o.Accepted), Breaches: o.Breaches,
+		Amount: o.Amount, VerificationMethod: o.VerificationMethod, Remains: double(o.Remains), Accepted: double(o.Accepted),
+		Window: o.AcceptanceWindowMs, Breaches: o.Breaches, Breach: o.BreachedIn,
 	}
 	if c, ok := s.Commitment(o.Commitment); ok {
 		v.To = slices.DeleteFunc(slices.Clone(c.Parties), func(a performatives.Agent) bool { return a == o.Party })

@@ -18,7 +18,7 @@ type PickUpTurn struct {
 	Modes   []string                `json:"modes,omitzero"`     // only in these
 	Session performatives.SessionID `json:"sessionId,omitzero"` // only in this one
 	Lease   int64                   `json:"leaseMs,omitzero"`   // how long the claim lasts, at most and by default the broker's --claim-timeout
-	Joined  bool                    `json:"joined,omitzero"`    // only those of principals: no delegation that is offered, and no result that is owed
+	Joined  bool                    `json:"joined,omitzero"`    // only those of principals: no delegation that is offered, no result that is owed, and nothing that is carried out
 	Worker  string                  `json:"worker,omitzero"`    // which of the caller's programs asks; over HTTP its token's id
 }
 

@@ -35,7 +35,7 @@ type SessionView struct {
 	Escalation   *EscalationView         `json:"escalation,omitzero"`  // the one that pauses the session, else the newest
 	Authorities  []AuthorityView         `json:"authorities,omitzero"` // what rulings let each side agree to
 	Head         session.ChainHead       `json:"head"`
-	Concluded    []uint64                `json:"concluded,omitzero"` // entries after which something had been accepted and no offer was open, while the session went on; at most 1000
+	Concluded    []uint64                `json:"concluded,omitzero"` // entries after which something had been accepted, no offer was open, and nothing was due or disputed, while the session went on; at most 1000
 	Turns        uint64                  `json:"turns,omitzero"`     // that were taken: offers, and answers to proposals and to questions
 	Accepted     uint64                  `json:"accepted,omitzero"`  // the entry that accepted a proposal or a commitment last
 	Deadlines    []DeadlineView          `json:"deadlines,omitzero"`

@@ -87,18 +87,30 @@ func (i *Inbox) due(r *http.Request, who *person) (*dues, error) {
 	return d, nil
 }
 
-// A dueNow is how much is overdue, and due soon, for a line above the queue.
-type dueNow struct{ Overdue, Soon int }
+// A dueNow is what is overdue, and due soon, for a line and rows above the queue.
+type dueNow struct {
+	Overdue, Soon int
+	Rows          []dueRow // the most urgent
+	Now           time.Time
+}
+
+// queuedDue is how many rows of what is due stand above the queue.
+const queuedDue = 5
 
 func (i *Inbox) dueNow(r *http.Request, who *person) (n dueNow, err error) {
 	rows, _, err := i.allDue(r.Context(), who.Agent, "")
-	now := i.Now()
+	n.Now = i.Now()
 	for _, row := range rows {
 		switch {
-		case row.Overdue(now):
+		case row.Overdue(n.Now):
 			n.Overdue++
-		case !row.Until.IsZero() && row.Until.Before(now.Add(soonIs)):
+		case !row.Until.IsZero() && row.Until.Before(n.Now.Add(soonIs)):
 			n.Soon++
+		default:
+			continue
+		}
+		if len(n.Rows) < queuedDue {
+			n.Rows = append(n.Rows, row)
 		}
 	}
 	return n, err

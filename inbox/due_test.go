@@ -79,8 +79,13 @@ func TestDue(t *testing.T) {
 		t.Error("what was waived is shown as due")
 	}
 
-	if line := v.sends("GET", "/inbox/part/due", "").body; line != `<p class="dev"><b>1 obligation is overdue</b>, and 2 obligations are due within seven days. <a href="due">What is due</a></p>` {
+	line, rows, _ := strings.Cut(v.sends("GET", "/inbox/part/due", "").body, "\n")
+	if line != `<p class="dev"><b>1 obligation is overdue</b>, and 2 obligations are due within seven days. <a href="due">What is due</a></p>` {
 		t.Errorf("the line above the queue is %s", line)
+	}
+	overdue, soon := strings.Index(rows, `<a class="row critical" href="sessions/`), strings.Index(rows, `<a class="row" href="sessions/`)
+	if overdue < 0 || soon < overdue || strings.Count(rows, "<li>") != 3 || !strings.Contains(rows, "cups &lt;b&gt;and&lt;/b&gt; saucers") || !strings.Contains(rows, "bring the spoons") {
+		t.Errorf("the rows above the queue are %s", rows)
 	}
 	home := v.sends("GET", "/inbox/home", "").body
 	if !strings.Contains(home, "Overdue, or due within seven days") || !strings.Contains(home, "bring the spoons") || strings.Contains(home, "send the saucers") {

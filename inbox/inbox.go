@@ -116,6 +116,7 @@ func New(o Options) *Inbox {
 		"GET /deals.csv":                i.exportDeals,
 		"GET /due.csv":                  i.exportDue,
 		"GET /sessions/{id}/agreement":  i.agreement,
+		"GET /sessions/{id}/evidence":   i.evidence,
 
 		"POST /submit":      i.submit,
 		"POST /verify/{id}": i.verify,

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
@@ -43,9 +45,18 @@ func TestObligationPage(t *testing.T) {
 			t.Errorf("what is promised does not have %q", want)
 		}
 	}
-	if strings.Contains(page, "data-form=") {
-		t.Error("there is a form, and nothing to answer")
+	forms := func(page, want string) {
+		t.Helper()
+		var has []string
+		for _, form := range strings.Split(page, ` data-form="`)[1:] {
+			name, _, _ := strings.Cut(form, `"`)
+			has = append(has, name)
+		}
+		if got := strings.Join(has, " "); got != want {
+			t.Errorf("there are the forms %s, want %s", got, want)
+		}
 	}
+	forms(page, "amend waive")
 	digest := performatives.Hash("sha256:" + strings.Repeat("ab", 32))
 	delivered, err := gives.Inform(w.Ctx, performatives.Result, performatives.ResultData{
 		CommitmentID: "k1", Obligation: "a/b", Quantity: number(45),
@@ -54,13 +65,14 @@ func TestObligationPage(t *testing.T) {
 	testkit.Must(t, err)
 	page = reads()
 	for _, want := range []string{
-		`data-delivery="` + string(delivered.Message) + `"`, `data-form="accept"`, `data-form="reject"`, "<b>45</b> <bdi>boxes</bdi>", `data-digest="` + string(digest) + `"`,
+		`data-delivery="` + string(delivered.Message) + `"`, "<b>45</b> <bdi>boxes</bdi>", `data-digest="` + string(digest) + `"`,
 		"&lt;script&gt;", "javascript:alert(1)", "1d 0", "counts as accepted <time", "its claim, not a fact", "for alpha", `max="45"`, `<input id="file" type="file"`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("what is delivered does not have %q", want)
 		}
 	}
+	forms(page, "accept reject waive dispute")
 	if strings.Contains(page, `href="javascript:`) {
 		t.Error("the evidence is a link")
 	}
@@ -87,5 +99,46 @@ func TestObligationPage(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("once it was accepted in part, the page does not have %q", want)
 		}
+	}
+	_, err = gives.Say(w.Ctx, &performatives.ProposeBody{
+		ProposalID: "later", Type: performatives.Amendment, Subject: "mugs", ReferenceID: "k1",
+		Terms: jsontext.Value(`{"obligations":[{"id":"a/b","party":"` + string(beta) + `","action":"send mugs","quantity":5,"unit":"boxes"}]}`),
+	})
+	testkit.Must(t, err)
+	enters(carol)
+	page = reads()
+	forms(page, "amend waive take-0 decline-0")
+	for _, want := range []string{"What would take its place", "send mugs", `data-change="later"`, `&#34;quantity&#34;:5,`, `&#34;acceptanceWindowMs&#34;:93600000`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("with an amendment the page does not have %q", want)
+		}
+	}
+}
+
+// A breach can be disputed, and the page is about the entry that recorded it.
+func TestBreachPage(t *testing.T) {
+	t.Parallel()
+	const carol = performatives.Agent("human://acme.example/carol")
+	w, v := entersWorld(t, &escalation.Organisation{})
+	if status, body := v.posts("/inbox/login", map[string]any{"agentId": carol}); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	_, takes := promises(w, beta, alpha, "cups", performatives.Obligation{ID: "cups", Party: beta, Action: "send cups", Deadline: in(500 * time.Millisecond)})
+	asked, err := takes.Delegate(w.Ctx, carol, client.Delegation{Scope: "see that it is delivered", Authority: client.Full})
+	testkit.Must(t, err)
+	_, err = w.Client(carol).Session(takes.ID()).Accept(w.Ctx, asked.ID)
+	testkit.Must(t, err)
+	var page string
+	testkit.Eventually(t, "the deadline passes", func() bool {
+		page = v.sends("GET", "/inbox/sessions/"+string(takes.ID())+"/obligation?commitment=k1&obligation=cups", "").body
+		return strings.Contains(page, `data-form="dispute"`)
+	})
+	view, err := takes.View(w.Ctx)
+	testkit.Must(t, err)
+	entries, err := takes.Transcript(w.Ctx)
+	testkit.Must(t, err)
+	breach := entries[view.Owed[0].Breach].Stamp.Hash
+	if breach == "" || !strings.Contains(page, `data-shown="`+string(breach)+`"`) || !strings.Contains(page, "You dispute the breach of") {
+		t.Errorf("the page is not about entry %d, %s", view.Owed[0].Breach, breach)
 	}
 }

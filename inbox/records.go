@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"net/http"
 	"strings"
@@ -10,25 +11,22 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // transcript sends the entries as JSON lines, what parley session verify reads.
 func (i *Inbox) transcript(w http.ResponseWriter, r *http.Request, who *person) {
 	id := performatives.SessionID(r.PathValue("id"))
 	var lines []byte
-	for at := uint64(0); ; {
-		page, err := ask(r.Context(), i, who.Agent, api.SessionMessages, api.ListMessages{Session: id, Since: at, Limit: api.MaxPage})
-		if err != nil {
-			i.trouble(w, r, who, err)
-			return
-		}
+	err := i.entriesOf(r.Context(), who, id, func(page api.Messages) bool {
 		for _, entry := range page.Messages {
 			lines = append(append(lines, entry...), '\n')
 		}
-		if page.Next == nil {
-			break
-		}
-		at = *page.Next
+		return false
+	})
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
 	}
 	download(w, r, string(id)+".jsonl", "application/jsonl", lines)
 }
@@ -40,12 +38,45 @@ func (i *Inbox) agreement(w http.ResponseWriter, r *http.Request, who *person) {
 		i.trouble(w, r, who, err)
 		return
 	}
+	i.document(w, r, who, "agreement-"+r.PathValue("id")+".json", document)
+}
+
+// evidence sends what parley evidence verify reads. Where it does not fit one reply, its transcript is read
+// by pages.
+func (i *Inbox) evidence(w http.ResponseWriter, r *http.Request, who *person) {
+	q := api.GetEvidence{Session: performatives.SessionID(r.PathValue("id"))}
+	bundle, err := ask(r.Context(), i, who.Agent, api.SessionEvidence, q)
+	if isCode(err, session.TooLarge) {
+		q.Bare = true
+		if bundle, err = ask(r.Context(), i, who.Agent, api.SessionEvidence, q); err == nil {
+			err = i.entriesOf(r.Context(), who, q.Session, func(page api.Messages) bool { return bundle.Take(page.Messages, page.Sealed) })
+		}
+	}
+	if err != nil {
+		i.trouble(w, r, who, err)
+		return
+	}
+	i.document(w, r, who, "evidence-"+r.PathValue("id")+".json", bundle)
+}
+
+func (i *Inbox) document(w http.ResponseWriter, r *http.Request, who *person, name string, document any) {
 	data, err := json.Marshal(document, json.Deterministic(true))
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return
 	}
-	download(w, r, "agreement-"+r.PathValue("id")+".json", "application/json", data)
+	download(w, r, name, "application/json", data)
+}
+
+// entriesOf reads a transcript by pages, until take returns true.
+func (i *Inbox) entriesOf(ctx context.Context, who *person, id performatives.SessionID, take func(api.Messages) bool) error {
+	for at := uint64(0); ; {
+		page, err := ask(ctx, i, who.Agent, api.SessionMessages, api.ListMessages{Session: id, Since: at, Limit: api.MaxPage})
+		if err != nil || take(page) || page.Next == nil {
+			return err
+		}
+		at = *page.Next
+	}
 }
 
 // maxExported are the rows of an export: what the broker lists of ended items.

@@ -59,6 +59,7 @@ type Obligation struct {
 	Delivery   *Delivery // that waits for an answer; nil for none
 	Breached   bool      // the deadline in force has passed, and nothing was delivered
 	Breaches   int       // on record
+	BreachedIn uint64    // the entry that recorded the newest of them
 	Disputes   int       // open
 	Since      uint64    // the entry since which it is due
 	Ended      string    // how, once nothing is due any more
@@ -288,7 +289,7 @@ func (t *Command) oblige(commitment string, promised performatives.Obligation, a
 		o.Remains = exactly(*promised.Quantity)
 	}
 	if amends != nil {
-		o.Breaches, o.Disputes, o.Accepted = amends.Breaches, amends.Disputes, amends.Accepted
+		o.Breaches, o.BreachedIn, o.Disputes, o.Accepted = amends.Breaches, amends.BreachedIn, amends.Disputes, amends.Accepted
 	}
 	t.setObligation(o)
 }

@@ -61,7 +61,7 @@ func (t *Command) happened(d Deadline) {
 	case performatives.Breached:
 		o, _ := t.Obligation(e.CommitmentID, string(e.Obligation))
 		breached := *o
-		breached.Breached, breached.Breaches = true, o.Breaches+1
+		breached.Breached, breached.Breaches, breached.BreachedIn = true, o.Breaches+1, t.Next
 		t.setObligation(breached)
 		t.concerns(o.key())
 	case performatives.Deemed:

@@ -65,8 +65,9 @@ func (o *Offer) Acceptances() int { return o.acceptedBy.Len() }
 // MaxConcluded is how many entries Concluded has at most: the first ones.
 const MaxConcluded = 1_000
 
-// Concluded are the entries after which something had been accepted and no offer was open, while the session
-// went on: each ends a negotiation, and what comes after it begins another. The list is never changed.
+// Concluded are the entries after which something had been accepted, no offer was open, and nothing was due or
+// disputed, while the session went on: each ends a negotiation, and what comes after it begins another. The list
+// is never changed.
 func (s *State) Concluded() []uint64 { return slices.Clip(s.concluded) }
 
 // Accepted is the entry that accepted a proposal or a commitment last, 0 for none.
@@ -77,6 +78,7 @@ func (t *Command) conclude() {
 	n := len(t.concluded)
 	switch {
 	case t.acceptedIn == 0 || n > 0 && t.acceptedIn <= t.concluded[n-1] || n == MaxConcluded, t.Phase.Over(), t.Phase == Escalated:
+	case t.owing > 0, t.disputing > 0: // it is carried out first
 	case t.openCommitments > 0, t.openTerms.Len() > t.expiries.Len(), t.firstExpiring(t.Now) != nil:
 	default:
 		t.concluded = append(slices.Clip(t.concluded), t.Next)

@@ -149,7 +149,7 @@ func (w *sayer) obligation(id string) string {
 		if o.Delivery != nil && o.Delivery.Quantity != nil {
 			left = o.Delivery.Quantity
 		}
-		what += fmt.Sprintf(" (%s of %s)", brief(strings.TrimSpace(number(*left)+" "+o.Unit)), number(*o.Quantity))
+		what += " (" + brief(strings.TrimSpace(number(*left)+" of "+number(*o.Quantity)+" "+o.Unit)) + ")"
 	}
 	text := w.whom(o.Party)
 	switch {

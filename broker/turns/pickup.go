@@ -19,7 +19,7 @@ type waiting struct {
 	at     time.Time
 	turn   session.Turn
 	id     string // of the claim
-	joined bool   // it is a principal's, and not about a delegation
+	joined bool   // it is a principal's that negotiates, and not about a delegation
 }
 
 // since is when the turn began to wait.
@@ -130,7 +130,7 @@ func (t *Turns) turnIn(ctx context.Context, a performatives.Agent, id performati
 	}
 	if w.turn, waits = w.state.TurnOf(a, w.at); waits {
 		_, delegated := w.state.Grant(delegation.ID(w.turn.Reference))
-		w.id, w.joined = claimID(id, w.turn), !delegated
+		w.id, w.joined = claimID(id, w.turn), !delegated && !w.state.Executing()
 	}
 	return w, waits, nil
 }

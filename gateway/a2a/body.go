@@ -21,6 +21,8 @@ func (s said) fill(act performatives.Performative, body object, c call, at snaps
 	reference := ""
 	if waiting, _ := at.waiting(c.Agent); len(waiting) > 0 {
 		reference = waiting[len(waiting)-1]
+	} else if delivered := at.delivered(c.Agent); len(delivered) == 1 {
+		reference = delivered[0]
 	}
 	subject := cmp.Or(at.view.Invitation.Subject, at.view.Purpose, clip(s.text), "offer")
 	switch act { //nolint:exhaustive // the rest has nothing that can be guessed

@@ -34,6 +34,16 @@ func (s snapshot) waiting(caller performatives.Agent) (waiting []string, all int
 	return waiting, all
 }
 
+// delivered are what ACCEPT and REJECT of deliveries to the caller name.
+func (s snapshot) delivered(caller performatives.Agent) (waiting []string) {
+	for _, o := range s.deal.Obligations {
+		if o.Delivery != nil && slices.Contains(o.To, caller) {
+			waiting = append(waiting, o.Delivery.Reference)
+		}
+	}
+	return waiting
+}
+
 // offerKinds are the items of a snapshot that are accepted or rejected.
 var offerKinds = []string{"invitation", "offer", "commitment"}
 
@@ -89,7 +99,7 @@ func (s snapshot) state(caller performatives.Agent) a2a.TaskState {
 		return a2a.TaskStateWorking
 	case s.deal.Waiting != nil && s.deal.Waiting.Yours:
 		return a2a.TaskStateInputRequired
-	case open > 0 || s.deal.Waiting != nil:
+	case open > 0, s.deal.Waiting != nil, s.view.State == session.Executing:
 		return a2a.TaskStateWorking
 	case s.last() == caller:
 		return a2a.TaskStateWorking
@@ -179,8 +189,12 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 	case a2a.TaskStateInputRequired:
 		return s.asks(c)
 	case a2a.TaskStateWorking:
-		if s.view.State == session.Invited {
+		switch s.view.State { //nolint:exhaustive // in the others it is a turn
+		case session.Invited:
 			return "The invitation waits for " + string(c.to) + ".", object{}
+		case session.Executing:
+			said := append([]string{"What was agreed is carried out."}, s.says(func(api.OpenItem) bool { return true })...)
+			return strings.Join(said, " "), object{"allowed": s.acts()}
 		}
 		return "It is the turn of " + string(c.to) + ".", object{}
 	case a2a.TaskStateCompleted:
@@ -205,6 +219,9 @@ func (s snapshot) asks(c call) (string, object) {
 	if waiting, _ := s.waiting(c.Agent); len(waiting) > 0 {
 		data["waiting"] = waiting
 	}
+	if delivered := s.delivered(c.Agent); len(delivered) > 0 {
+		data["delivered"] = delivered
+	}
 	if asked := s.asked(); asked.Reference != "" {
 		fields := []string{}
 		for _, a := range asked.Answers {
@@ -212,16 +229,22 @@ func (s snapshot) asks(c call) (string, object) {
 		}
 		data["asked"] = fields
 	}
-	for _, o := range s.deal.Open {
-		if slices.Contains(o.For, c.Agent) {
-			said = append(said, o.ID+": "+o.Text+".")
-		}
-	}
+	said = append(said, s.says(func(o api.OpenItem) bool { return slices.Contains(o.For, c.Agent) })...)
 	if consent := render.Consents(s.view.Publish); consent != "" {
 		said, data["publish"] = append(said, consent), s.view.Publish
 	}
 	said = append(said, `Answer in words, or with {"action": …}, one of `+strings.ToLower(strings.Join(acts, ", "))+".")
 	return strings.Join(said, " "), data
+}
+
+// says are the sentences of what is open.
+func (s snapshot) says(which func(api.OpenItem) bool) (said []string) {
+	for _, o := range s.deal.Open {
+		if which(o) {
+			said = append(said, o.ID+": "+o.Text+".")
+		}
+	}
+	return said
 }
 
 // acts are what the caller may send now.

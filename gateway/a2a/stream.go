@@ -24,7 +24,7 @@ func (g *Gateway) wait(ctx context.Context, c call, of ref) {
 	defer cancel()
 	g.watch(ctx, of.session, func() bool { //nolint:errcheck // it waited long enough
 		s, err := g.look(ctx, c, of)
-		return err == nil && s.state(c.Agent) == a2a.TaskStateWorking
+		return err == nil && s.state(c.Agent) == a2a.TaskStateWorking && s.view.State != session.Executing // which may take years
 	})
 }
 

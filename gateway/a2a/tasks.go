@@ -137,6 +137,8 @@ func (t tasks) CancelTask(ctx context.Context, q *a2a.CancelTaskRequest) (*a2a.T
 		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "the task is over; the action close, without a taskId, ends its session")
 	case s.view.State == session.Escalated:
 		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "the session is "+s.view.State.String())
+	case s.view.State == session.Executing: // a CLOSE would agree to release what is due
+		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, "what was agreed is carried out; the action close ends it once every party says so")
 	case s.view.State == session.Invited && invitation.From == c.Agent:
 		said, err = speak(performatives.Withdraw, object{"referenceId": invitation.Proposal, "reason": "canceled"})
 	case s.view.State == session.Invited:

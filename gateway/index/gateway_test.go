@@ -242,6 +242,23 @@ func TestCounterKeepsTerms(t *testing.T) {
 
 }
 
+// What was agreed is carried out elsewhere: Index's clients have no action for it, so they do not pick it up.
+func TestExecutionIsNotPickedUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.Invite(`"invitationTimeoutMs":600000,"policy":{"execution":true}`)
+	w.negotiations(w.Tokens[seller], "pickup", "").Is(http.StatusNoContent, nil) // it accepts the invitation
+	owes := fmt.Sprintf(`{"obligations":[{"party":%q,"action":"deliver","verificationMethod":"by eye"}]}`, seller)
+	w.Send("POST", testkit.SessionPath(id)+"/messages", w.Tokens[cron], fmt.Sprintf(`{"performative":"PROPOSE","body":{"proposalId":"p1","type":"x","subject":"s","terms":%s,%s}}`, owes, testkit.Assessed)).Is(http.StatusOK, nil)
+	w.takes(id, w.Tokens[seller], decides("accept", "agreed")).Is(http.StatusOK, nil)
+	var turn api.Turn
+	w.negotiations(w.Tokens[seller], "pickup", "").Is(http.StatusNoContent, nil)
+	w.Send("POST", "/v1/asp/turns/pickup", w.Tokens[seller], "{}").Is(http.StatusOK, &turn)
+	if turn.Session != id || turn.View.State != session.Executing {
+		t.Errorf("over HTTP the seller picks up %+v", turn)
+	}
+}
+
 // seeds/index-network-negotiation.txt: accept ends a negotiation, after a question as well. Where
 // the policy wants a standing offer, or people confirm, it answers the question.
 func TestAcceptAfterQuestion(t *testing.T) {

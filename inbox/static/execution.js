@@ -10,10 +10,45 @@ const page = () => $('#execution');
 
 // ---- acts ----
 
+const number = (form, name) => text(form, name) && Number(text(form, name));
+
+const types = new Map(); // media types of files, by digest
+
+// listed are the digests of a form: each line has one, and what it is of.
+function listed(form) {
+  const evidence = (text(form, 'evidence') ?? '').split('\n').map((line) => line.trim()).filter(Boolean).map((line) => {
+    const [, hex, note] = /^(?:sha256:)?([0-9a-f]{64})(?:\s+\*?(.*))?$/.exec(line) ?? [];
+    if (!hex) throw new Error(`“${line.slice(0, 80)}” is no SHA-256 digest, which has 64 hexadecimal digits.`);
+    const sum = 'sha256:' + hex;
+    return { kind: text(form, 'kind') ?? 'document', digest: sum, mediaType: types.get(sum), note: note || undefined };
+  });
+  return evidence.length ? evidence : undefined;
+}
+
+// amended is an obligation with what the form changes.
+function amended(form) {
+  const terms = JSON.parse(form.dataset.promised);
+  const deadline = text(form, 'deadline');
+  terms.action = text(form, 'action');
+  if (deadline) terms.deadline = clock.read(deadline).toISOString();
+  if (form.elements.quantity) terms.quantity = number(form, 'quantity');
+  if (form.elements.worth) terms.amount.value = number(form, 'worth');
+  return terms;
+}
+
 // acts build what a form sends, about what its page shows.
 const acts = {
-  accept: (form, of) => ['ACCEPT', { referenceId: of.delivery, quantity: text(form, 'quantity') && Number(text(form, 'quantity')) }],
+  accept: (form, of) => ['ACCEPT', { referenceId: of.delivery, quantity: number(form, 'quantity') }],
   reject: (form, of) => ['REJECT', { referenceId: of.delivery, code: text(form, 'code'), reason: text(form, 'reason'), retryable: true }],
+  deliver: (form, of) => ['INFORM', { type: 'result', data: {
+    commitmentId: of.commitment, obligation: of.obligation, quantity: number(form, 'quantity'), evidence: listed(form),
+  } }],
+  waive: (form, of) => ['INFORM', { type: 'waiver', data: { commitmentId: of.commitment, obligation: of.obligation, reason: text(form, 'reason') } }],
+  amend: (form, of) => ['PROPOSE', {
+    proposalId: keys.newID(clock.now()), type: 'amendment', referenceId: of.commitment, subject: 'other obligations', terms: { obligations: [amended(form)] }, message: text(form, 'message'),
+  }],
+  take: (form) => ['ACCEPT', { referenceId: form.dataset.change }],
+  decline: (form) => ['REJECT', { referenceId: form.dataset.change, code: 'unspecified', reason: text(form, 'reason'), retryable: true }],
   dispute: async (form, of) => {
     const evidence = [];
     for (const file of form.elements.files.files) {
@@ -34,7 +69,7 @@ const acts = {
 };
 
 const said = {
-  accept: 'Accepted.', reject: 'Rejected: it is due again.', dispute: 'Disputed.', reply: 'Your reply was sent.', 'take-offer': 'Accepted: the dispute is over.', rule: 'Decided.',
+  accept: 'Accepted.', deliver: 'Reported: the other side answers.', waive: 'Waived.', amend: 'Proposed: it holds once every party has accepted.', take: 'Accepted.', decline: 'Rejected.', reject: 'Rejected: it is due again.', dispute: 'Disputed.', reply: 'Your reply was sent.', 'take-offer': 'Accepted: the dispute is over.', rule: 'Decided.',
 };
 
 const openForm = dialogs({ about: () => page().dataset, acts, said, sent: () => refresh() });
@@ -75,6 +110,32 @@ async function digest(file) {
   return 'sha256:' + [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))].map((b) => b.toString(16).padStart(2, '0')).join('');
 }
 
+// add computes the digests of files here, and adds a line for each to a field.
+async function add(files, field) {
+  const refused = $('.refused', field.form);
+  refused.textContent = '';
+  for (const file of files) {
+    try {
+      const sum = await digest(file);
+      if (file.type) types.set(sum, file.type);
+      field.value = [...field.value.split('\n').filter(Boolean), `${sum}  ${file.name}`].join('\n') + '\n';
+    } catch (error) {
+      refused.textContent = told(error);
+    }
+  }
+}
+
+// dropped takes files where they are of use: in the open form, as evidence to compare, or in a new report.
+function dropped(files) {
+  const chooser = writing() && $('input[type=file]', writing());
+  if (chooser?.dataset.into) return void add(files, document.getElementById(chooser.dataset.into));
+  if (chooser) return void (chooser.files = files);
+  if (writing()) return;
+  if ($('#drop')) return void compare(files[0]);
+  openForm('deliver');
+  if (writing()) add(files, $('[name=evidence]', writing()));
+}
+
 // compare computes the digest of a file here, and marks the evidence that has it.
 async function compare(file) {
   const found = $('#compared');
@@ -93,19 +154,23 @@ async function compare(file) {
   }
 }
 
-document.addEventListener('change', ({ target }) => { if (target.id === 'file' && target.files[0]) compare(target.files[0]); });
-document.addEventListener('dragover', (event) => { if ($('#drop')) event.preventDefault(); });
+document.addEventListener('change', ({ target }) => {
+  if (target.id === 'file' && target.files[0]) compare(target.files[0]);
+  if (target.dataset.into) add(target.files, document.getElementById(target.dataset.into)).then(() => { target.value = ''; });
+});
+const takes = () => $('#drop') || $('input[type=file]', main);
+document.addEventListener('dragover', (event) => { if (takes()) event.preventDefault(); });
 document.addEventListener('drop', (event) => {
-  if (!$('#drop')) return;
+  if (!takes()) return;
   event.preventDefault(); // or the browser opens the file
-  if (event.dataTransfer.files[0]) compare(event.dataTransfer.files[0]);
+  if (event.dataTransfer.files[0]) dropped(event.dataTransfer.files);
 });
 
 // ---- mouse and keyboard ----
 
 const shortcuts = {
   a: () => openForm($('[data-form=take-offer]', main) ? 'take-offer' : 'accept'), o: () => openForm('dispute'),
-  r: () => openForm($('[data-form=rule]', main) ? 'rule' : 'reply'), d: () => openForm('reject'), f: () => $('#file')?.focus(),
+  r: () => openForm(['rule', 'reply', 'deliver'].find((form) => $(`[data-form=${form}]`, main))), m: () => openForm('amend'), w: () => openForm('waive'), d: () => openForm('reject'), f: () => $('#file')?.focus(),
   u: () => location.assign(new URL(page().dataset.list, requests.root)),
 };
 

@@ -85,7 +85,7 @@ function clicked(event) {
     return void actions[on.dataset.do](on);
   }
   if (!panes || on.tagName !== 'A') return;
-  if (on.classList.contains('row')) {
+  if (on.classList.contains('row') && on.dataset.id) {
     event.preventDefault();
     open(on.dataset.id);
   } else if (on.matches('[data-filter], [data-more]')) {

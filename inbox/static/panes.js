@@ -174,6 +174,14 @@ function neighbour(id, by) {
 }
 
 export function step(by) {
+  const due = item() ? [] : all('#due-now .row');
+  if (due.length) {
+    const list = [...due, ...rows()];
+    const at = list.indexOf(document.activeElement);
+    const to = list[at < 0 ? 0 : Math.max(0, Math.min(list.length - 1, at + by))];
+    to.focus();
+    return void to.scrollIntoView({ block: 'nearest' });
+  }
   if (!rows().length) return;
   const id = document.activeElement?.closest('.row')?.dataset.id ?? item()?.dataset.id;
   const to = neighbour(id, by);

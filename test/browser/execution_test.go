@@ -8,13 +8,18 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/evidence"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -121,11 +126,24 @@ func TestDelivery(t *testing.T) {
 	b.reads(".list .n", "10 of 50 boxes")
 	b.opens("")
 	b.reads("#due-now", "1 obligation is due within seven days")
+	b.reads("#due-now .row", "10 of 50 boxes")
+	for _, width := range widths {
+		b.do(chromedp.EmulateViewport(width, 900))
+		b.fits()
+		b.uncut()
+	}
+	b.do(chromedp.EmulateViewport(1440, 900))
 	b.accessible("the queue with what is due")
+	b.presses("j")
+	b.holds(`document.activeElement.matches("#due-now .row")`)
+	b.presses(kb.Enter)
+	b.reads("#obligation-title", "Deliver boxes of cups")
 }
 
-// TestDispute has a human dispute a delivery with a file as evidence, and a human arbiter decide it.
-func TestDispute(t *testing.T) {
+// TestLifeOfADeal has a human see a deal to its end in the pages: a part is accepted, a change of the deadline
+// too, the deadline passes, she disputes the breach with a file as evidence, a human arbiter decides, she waives
+// the rest and reports her own delivery by a dropped file. The evidence of it verifies.
+func TestLifeOfADeal(t *testing.T) {
 	const judy = performatives.Agent("human://chamber.example/judy")
 	w := newWorld(t, testkit.Options{})
 	w.registersCarol()
@@ -141,26 +159,54 @@ func TestDispute(t *testing.T) {
 	b.clicks("[data-form=join]")
 	b.clicks("#join button[type=submit]")
 	b.reads("#check .chip", "joined")
-	w.said(s.Commit(w.Ctx, client.Commitment{ID: "k1", Obligations: []performatives.Obligation{{ID: "0", Party: sales, Action: "Deliver cups", VerificationMethod: "by eye"}}}))
+	boxes, some, due := 50.0, 40.0, time.Now().Add(time.Hour)
+	w.said(s.Commit(w.Ctx, client.Commitment{ID: "k1", Obligations: []performatives.Obligation{
+		{ID: "cups", Party: sales, Action: "Deliver cups", Deadline: &due, Quantity: &boxes, Unit: "boxes"},
+		{ID: "pay", Party: alpha, Action: "Pay for the cups", VerificationMethod: "the bank's statement"},
+	}}))
 	w.said(buyer.Accept(w.Ctx, "k1"))
-	w.said(s.Inform(w.Ctx, performatives.Result, performatives.ResultData{CommitmentID: "k1", Obligation: "0"}))
-	photo := filepath.Join(t.TempDir(), "cracked.jpg")
+	w.said(s.Inform(w.Ctx, performatives.Result, performatives.ResultData{CommitmentID: "k1", Obligation: "cups", Quantity: &some}))
+	photo := filepath.Join(t.TempDir(), "empty-shelf.jpg")
 	testkit.Must(t, os.WriteFile(photo, []byte("a photo"), 0o600))
 
-	b.opens("sessions/" + string(s.ID()) + "/obligation?commitment=k1&obligation=0")
+	cups := "sessions/" + string(s.ID()) + "/obligation?commitment=k1&obligation=cups"
+	b.opens(cups)
 	b.reads(".live", "live")
+	b.presses("a")
+	b.sees("#accept[open]")
+	b.signs()
+	b.reads(".title .chip", "Partly fulfilled")
+	b.presses("m")
+	b.sees("#amend[open]")
+	b.accessible("amending")
+	b.types("#amend-quantity", "8")
+	b.types("#amend-message", "two boxes were spare")
+	b.signs()
+	b.reads("#change-0 ~ .conversation", "8")
+	soon := time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)
+	w.said(s.Say(w.Ctx, &performatives.ProposeBody{
+		ProposalID: "sooner", Type: performatives.Amendment, Subject: "today", ReferenceID: "k1",
+		Terms: jsontext.Value(`{"obligations":[{"id":"cups","party":"` + string(sales) + `","action":"Deliver the rest","quantity":10,"unit":"boxes","deadline":"` + soon + `"}]}`),
+	}))
+	b.clicks("[data-form=take-1]") // that it comes is shown by itself
+	b.sees("#take-1[open]")
+	b.accessible("accepting a change")
+	b.signs()
+	b.reads(".title .chip", "Breached") // by itself
 	b.presses("o")
 	b.sees("#dispute[open]")
+	b.reads("#dispute .sentence", "You dispute the breach of Deliver the rest")
 	b.accessible("disputing")
-	b.types("#dispute-claim", "Ten boxes are cracked")
+	b.types("#dispute-claim", "Ten boxes are missing")
 	b.do(chromedp.SetUploadFiles(css("#dispute-files"), []string{photo}))
 	b.do(chromedp.Focus(css("#dispute-claim")))
 	b.signs()
 	b.reads(".title .chip", "Disputed")
 	b.clicks("#disputed ~ .notes a")
-	b.reads("#evidence", "cracked.jpg")
+	b.reads("#dispute-title", "Ten boxes are missing")
+	b.reads("#evidence", "empty-shelf.jpg")
 	b.do(chromedp.SetUploadFiles(css("#file"), []string{photo}))
-	b.reads("#compared", "cracked.jpg is the same as the evidence")
+	b.reads("#compared", "empty-shelf.jpg is the same as the evidence")
 	w.said(s.Inform(w.Ctx, performatives.Reply, performatives.ReplyData{DisputeID: w.dispute(buyer), Position: performatives.OfferOf, Remedy: "half the price"}))
 	b.reads(".conversation", "half the price") // by itself
 	b.sees("[data-form=take-offer]")
@@ -169,7 +215,7 @@ func TestDispute(t *testing.T) {
 	j.opens("disputes")
 	j.accessible("disputes")
 	j.clicks(".list .what a")
-	j.reads("#dispute-title", "Ten boxes are cracked")
+	j.reads("#dispute-title", "Ten boxes are missing")
 	for _, width := range widths {
 		j.do(chromedp.EmulateViewport(width, 900))
 		j.fits()
@@ -187,6 +233,60 @@ func TestDispute(t *testing.T) {
 	j.reads(".title .chip", "Split")
 	j.reads(".conversation", "They were packed badly")
 	b.reads(".title .chip", "Split") // by itself
+
+	b.opens(cups)
+	b.reads(".live", "live")
+	b.presses("w")
+	b.sees("#waive[open]")
+	b.accessible("waiving")
+	b.types("#waive-reason", "It was not worth it")
+	b.signs()
+	b.reads(".title .chip", "Waived")
+	b.opens("sessions/" + string(s.ID()) + "/obligation?commitment=k1&obligation=pay")
+	b.reads(".live", "live")
+	get[bool](b, `(() => {
+  const dataTransfer = new DataTransfer();
+  dataTransfer.items.add(new File(["paid"], "statement.pdf", { type: "application/pdf" }));
+  return document.body.dispatchEvent(new DragEvent("drop", { dataTransfer, bubbles: true, cancelable: true }));
+})()`)
+	b.sees("#deliver[open]")
+	paid := sha256.Sum256([]byte("paid"))
+	b.holds(`document.querySelector("#deliver-evidence").value.includes("` + hex.EncodeToString(paid[:]) + `  statement.pdf")`)
+	b.accessible("reporting a delivery")
+	for _, width := range widths {
+		b.do(chromedp.EmulateViewport(width, 900))
+		b.fits()
+	}
+	b.do(chromedp.EmulateViewport(1440, 900))
+	b.signs()
+	b.reads(".title .chip", "Delivered, to be answered")
+	b.reads("#evidence", "statement.pdf")
+	spoken := w.spoken(buyer, carol)
+	told, ok := spoken[len(spoken)-1].(*performatives.InformBody)
+	if !ok {
+		t.Fatalf("she said %+v", spoken[len(spoken)-1])
+	}
+	result, _ := told.Delivery()
+	if e := result.Evidence; len(e) != 1 || e[0].Digest != performatives.Hash("sha256:"+hex.EncodeToString(paid[:])) || e[0].MediaType != "application/pdf" || e[0].Note != "statement.pdf" {
+		t.Errorf("she delivered with the evidence %+v", e)
+	}
+	view, err := s.View(w.Ctx)
+	testkit.Must(t, err)
+	w.said(s.Accept(w.Ctx, view.Owed[1].Delivery.Reference))
+	b.reads(".title .chip", "Fulfilled") // by itself
+	w.said(s.Close(w.Ctx, client.Closing{Outcome: performatives.Completed}))
+
+	b.opens("sessions/" + string(s.ID()))
+	b.reads("#record ~ .print", "Download the evidence")
+	bundle := get[string](b, `fetch(document.querySelector("a[href$='/evidence']").href).then((r) => r.text())`)
+	var standing []string
+	report := evidence.Verify([]byte(bundle), evidence.Trust{Trust: agreement.Trust{Broker: w.Server.Broker.Command.Key()}})
+	for _, o := range report.Bundle.Obligations {
+		standing = append(standing, o.ID+" "+o.Status)
+	}
+	if disputes := report.Bundle.Disputes; len(report.Faults) > 0 || !slices.Equal(standing, []string{"cups waived", "pay fulfilled"}) || len(disputes) != 1 || disputes[0].Status != performatives.Split {
+		t.Errorf("the evidence says %v and %+v, with the faults %v", standing, disputes, report.Faults)
+	}
 }
 
 // dispute is the id of the only dispute of a session.
