@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,7 +21,7 @@ def act_of(decision: Act, deal: Deal[Any]) -> JSON:
         TermsError: its terms cannot be said exactly.
     """
     move = _move(decision, deal)
-    body = copy.deepcopy(move["body"])
+    body = plain(move["body"])
     fills = {name: _plain(value) for name, value in decision.fills().items()}
     if decision.performative == "INFORM":
         body["data"] = _data(body.get("data"), fills["data"])

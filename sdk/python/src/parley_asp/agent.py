@@ -38,6 +38,7 @@ from .errors import (
     Refusal,
     StaleTimestamp,
     UnknownSession,
+    WrongState,
 )
 
 T = TypeVar("T", bound=BaseModel)
@@ -215,8 +216,9 @@ class Agent(Generic[T]):
         final: asyncio.Future[Deal[T]] = asyncio.get_running_loop().create_future()
         work.finals.append(final)
         try:
-            await self.open(with_, subject, first, mode=mode, key=key, policy=policy)
-            self._wake(session)
+            work.first = _offer(first, subject)
+            if not await self._invite(session, with_, subject, mode, policy):
+                self._wake(session)  # it is not new: there may be something to decide
             return await asyncio.wait_for(asyncio.shield(final), timeout)
         except (TimeoutError, asyncio.TimeoutError):
             return work.last or await self.deal(session)
@@ -237,7 +239,7 @@ class Agent(Generic[T]):
         """Invite an agent, and return the session; ``reduce`` makes the first offer. Again it is the same session."""
         session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
-        work.first = Propose(first, subject=subject) if first is not None and not isinstance(first, Propose) else first
+        work.first = _offer(first, subject)
         await self._invite(session, with_, subject, mode, policy)
         return session
 
@@ -440,7 +442,7 @@ class Agent(Generic[T]):
         return Delegation(me, c["delegationId"], c["from"], c["authority"], c.get("scope", ""), c.get("referenceId"), c["status"])
 
     async def _decide(self, deal: Deal[T], work: _Work[T]) -> Decision:
-        if work.first is not None and deal.role == "inviter" and deal.round == 0 and not deal.offers and deal.allows("PROPOSE"):
+        if work.first is not None and not deal.view["offers"] and deal.role == "inviter" and deal.round == 0 and deal.allows("PROPOSE"):
             return work.first
         kind = _whose(deal)
         if kind is None:
@@ -467,17 +469,18 @@ class Agent(Generic[T]):
         message_id = uuid7_of(deal.id, deal.head, act["performative"], act["body"])
         await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id))
 
-    async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> None:
-        """Say something patiently, and once more by the broker's clock if this one is off."""
+    async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> bool:
+        """Say something patiently, and once more by the broker's clock if this one is off; reports whether it is new."""
         try:
             try:
-                await patiently(say)
+                answer = await patiently(say)
             except StaleTimestamp:
-                await patiently(say)
+                answer = await patiently(say)
         except Duplicate as duplicate:
             if duplicate.details is not None:  # something else has its id, or offers the same
                 raise
-            # It was said before: its answer was lost, or another worker said it.
+            return False  # it was said before: its answer was lost, or another worker said it
+        return not answer.get("duplicate")
 
     async def _publish(self, name: str) -> None:
         """Register the model as a terms schema, once. The same again changes nothing, and another one is refused."""
@@ -487,7 +490,8 @@ class Agent(Generic[T]):
                 await self.call("schema.put", {"name": name, "schema": schema_of(self.terms)})
                 self._published = True
 
-    async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> None:
+    async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> bool:
+        """Invite, and report whether the session is new: then nothing is to decide before there is news."""
         terms: JSON = {"purpose": subject, "participants": [with_]}
         if mode != "asp/1":
             terms["mode"] = mode
@@ -500,12 +504,9 @@ class Agent(Generic[T]):
         act = {"performative": "PROPOSE", "body": body}
         message_id = uuid7_of(session, NO_HASH, "PROPOSE", body)
         try:
-            await self._freshly(lambda: self._transport.say(session, act, None, message_id))
-        except ChainConflict:
-            pass  # it is there already, from before a crash or by another worker
-        except Refusal as refused:
-            if refused.code != "wrong_state":
-                raise
+            return await self._freshly(lambda: self._transport.say(session, act, None, message_id))
+        except (ChainConflict, WrongState):
+            return False  # it is there already, from before a crash or by another worker
 
     def _rest(self, session: str, work: _Work[T], deal: Deal[T], seconds: float | None) -> None:
         """Look again when an offer expires, or when the handler wants to."""
@@ -527,6 +528,11 @@ class Agent(Generic[T]):
                 task.add_done_callback(lambda t: t.cancelled() or t.exception())
         except Exception:
             log.exception("on_error raised")
+
+
+def _offer(first: Any, subject: str) -> Propose | None:
+    """The first offer, given as its terms or as the whole act."""
+    return first if first is None or isinstance(first, Propose) else Propose(first, subject=subject)
 
 
 def _take(entries: list[JSON], snapshot: JSON) -> bool:

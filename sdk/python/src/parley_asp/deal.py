@@ -268,7 +268,7 @@ class Deal(Generic[T]):
     @property
     def lapsed(self) -> bool:
         """Your newest offer has expired or was rejected, and nothing waits for anybody: the next offer, or the end, is yours to say."""
-        if self.over or self.agreed or self.open or not self.offers or not self.allows("PROPOSE"):
+        if self.over or self.view.get("agreed") or self.view["open"] or not self.view["offers"] or not self.allows("PROPOSE"):
             return False
         return self.offers[-1].mine and self.offers[-1].status in ("expired", "rejected")
 
@@ -298,7 +298,7 @@ class Deal(Generic[T]):
         spoke = max((n for n, e in enumerate(self.entries) if _by(e) == self.me), default=-1)
         return self.entries[spoke + 1 :]
 
-    @property
+    @cached_property
     def round(self) -> int:
         """How many offers you have made."""
         return sum(1 for e in self.entries if _by(e) == self.me and e["performative"] in ("PROPOSE", "COUNTER") and not _invites(e))
