@@ -2,6 +2,8 @@
 
 A handler is a reducer: one deal in, at most one act out. The act is tied to the head of the
 transcript that it was decided on; if the session has gone on meanwhile, the handler decides again.
+
+What takes long to import, such as httpx and pydantic, is imported by what uses it.
 """
 
 from __future__ import annotations
@@ -14,15 +16,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Generic, TypeVar, get_args
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from ._binding import bound
-from ._http import HTTP
 from ._json import JSON
 from ._moves import act_of, committed_before
-from ._schema import schema_of
 from ._sign import Signer
 from ._transport import FIRST_PAUSE, Transport, patiently, uuid7_of
 from .acts import Act, Decision, Escalate, Propose, Wait
@@ -41,7 +39,10 @@ from .errors import (
     WrongState,
 )
 
-T = TypeVar("T", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+T = TypeVar("T", bound="BaseModel")
 Handler = Callable[[Deal[T]], "Decision | Awaitable[Decision]"]
 OnRefused = Callable[[Deal[T], Act, Refusal], Any]
 OnError = Callable[["Deal[T] | None", BaseException], Any]
@@ -486,6 +487,8 @@ class Agent(Generic[T]):
         """Register the model as a terms schema, once. The same again changes nothing, and another one is refused."""
         async with self._publishing:
             if not self._published:
+                from ._schema import schema_of
+
                 assert self.terms is not None
                 await self.call("schema.put", {"name": name, "schema": schema_of(self.terms)})
                 self._published = True
@@ -580,10 +583,14 @@ def _transport(url: str, token: str, agent: str | None, seed: str | None, login:
         return NATS(url, signer, login)
     if not token:
         raise ParleyError("over HTTP an agent needs a token: Agent(token=…), or PARLEY_TOKEN")
+    from ._http import HTTP
+
     return HTTP(url, token, signer, agent)
 
 
 def _no_floats(model: type[BaseModel], seen: frozenset[type] = frozenset()) -> None:
+    from pydantic import BaseModel
+
     for name, info in model.model_fields.items():
         for kind in _types(info.annotation):
             if kind is float:

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cached_property
-from typing import Any, Generic, TypeVar, cast
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ._json import JSON, dumps
 from .errors import TermsError
 from .execution import Disputed, Obligation
 
-T = TypeVar("T", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+T = TypeVar("T", bound="BaseModel")
 
 
 def fenced(text: str, by: str) -> str:
@@ -55,6 +56,8 @@ class Offer(Generic[T]):
             raise TermsError("no offer of the other side is open")
         if self.model is None:
             raise TermsError("this agent has no model of terms: Agent(terms=…), or read offer.raw")
+        from pydantic import ValidationError
+
         try:
             return self.model.model_validate(dict(self.raw))
         except ValidationError as error:
