@@ -1,9 +1,8 @@
 /** The broker over NATS, with one's own key: `agent({ transport: nats({…}), terms })`. */
 
-import { AuthorizationError, nkeyAuthenticator, PermissionViolationError, type ConnectionOptions, type NatsConnection } from '@nats-io/nats-core';
+import { AuthorizationError, createInbox, nkeyAuthenticator, PermissionViolationError, type ConnectionOptions, type Msg, type NatsConnection } from '@nats-io/nats-core';
 
 import { NoAnswer, Refusal, refusalOf, Unauthorized } from './errors.js';
-import { canonical } from './json.js';
 import { aheadOf, Signer, tokenOf } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
 
@@ -30,52 +29,67 @@ class Nats implements Transport {
   readonly identity: string;
   readonly #options: NatsOptions;
   readonly signer: Signer;
+  readonly #token: string;
   #connection: Promise<NatsConnection> | undefined;
-  #watched: Promise<void> | undefined;
   #closed = false;
   #broken = false;
-  readonly #asking = new Set<() => void>(); // gives up what is asked, when the connection breaks
+  #inbox = ''; // where answers come, with a number each
+  #numbers = 0;
+  readonly #asked = new Map<string, (answer: Msg | Error) => void>(); // by the subject of the answer
   #ahead = 0; // milliseconds of the broker's clock before this one
 
   constructor(options: NatsOptions) {
     this.#options = options;
     this.identity = options.agent;
     this.signer = new Signer(options.agent, options.seed);
+    this.#token = tokenOf(options.agent);
   }
 
   async #connected(): Promise<NatsConnection> {
     if (this.#closed) throw new NoAnswer('the transport was closed');
-    const { connect, servers, agent, login } = this.#options;
-    this.#connection ??= connect({
-      servers,
-      inboxPrefix: `_INBOX.${tokenOf(agent)}`,
-      maxReconnectAttempts: -1,
-      reconnectTimeWait: 500,
-      timeout: 5000,
-      noAsyncTraces: true, // else it makes two errors ahead for each request
-      ...(login ? { authenticator: nkeyAuthenticator(new TextEncoder().encode(login)) } : {}),
-    });
+    this.#connection ??= this.#connect();
     try {
-      const connection = await this.#connection;
-      this.#watched ??= this.#watch(connection);
-      return connection;
+      return await this.#connection;
     } catch (error) {
       this.#connection = undefined;
       throw this.#why(error, 'no connection to NATS');
     }
   }
 
+  async #connect(): Promise<NatsConnection> {
+    const { connect, servers, login } = this.#options;
+    const inboxPrefix = `_INBOX.${this.#token}`;
+    const connection = await connect({
+      servers,
+      inboxPrefix,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 500,
+      timeout: 5000,
+      ...(login ? { authenticator: nkeyAuthenticator(new TextEncoder().encode(login)) } : {}),
+    });
+    this.#inbox = createInbox(inboxPrefix);
+    connection.subscribe(`${this.#inbox}.*`, { callback: (error, message) => (error ? this.#giveUp(error) : this.#asked.get(message.subject)?.(message)) });
+    void this.#watch(connection);
+    return connection;
+  }
+
   /** Gives up what was asked before the connection broke, and until it is there again: nobody answers it. */
   async #watch(connection: NatsConnection): Promise<void> {
-    for await (const { type } of connection.status()) {
-      if (type === 'disconnect') {
+    for await (const status of connection.status()) {
+      if (status.type === 'disconnect') {
         this.#broken = true;
-        for (const stop of this.#asking) stop();
+        this.#giveUp(new Error('disconnected'));
       }
-      if (type === 'reconnect') this.#broken = false;
+      if (status.type === 'reconnect') this.#broken = false;
+      if (status.type === 'error' && status.error instanceof PermissionViolationError) this.#giveUp(status.error);
     }
     this.#broken = false;
-    this.#connection = this.#watched = undefined; // it is closed, such as when the login was taken away
+    this.#connection = undefined; // it is closed, such as when the login was taken away
+    this.#giveUp(new Error('closed'));
+  }
+
+  #giveUp(why: Error): void {
+    for (const answer of this.#asked.values()) answer(why);
   }
 
   #why(error: unknown, what: string): Error {
@@ -83,34 +97,38 @@ class Nats implements Transport {
     if (cause instanceof AuthorizationError || cause instanceof PermissionViolationError) {
       return new Unauthorized(`the login is not one of ${this.identity}`);
     }
-    return new NoAnswer(`${what}: ${(error as Error).name}`);
+    return new NoAnswer(`${what}: ${(error as Error).message}`);
   }
 
   async #request(subject: string, data: string, timeout: number, signal?: AbortSignal): Promise<unknown> {
     const connection = await this.#connected();
-    const asked = connection.request(`asp.agent.${tokenOf(this.identity)}.${subject}`, data, { timeout });
-    let stop = (): void => undefined;
-    const stopped = new Promise<never>((_, reject) => (stop = () => reject(new Error('stopped'))));
-    this.#asking.add(stop);
+    const reply = `${this.#inbox}.${this.#numbers++}`;
+    const stop = (): void => this.#asked.get(reply)?.(new Error('stopped'));
     signal?.addEventListener('abort', stop);
-    let reply: { json(): unknown };
+    let timer: ReturnType<typeof setTimeout> | undefined;
     try {
-      if (this.#broken || signal?.aborted) stop();
-      reply = await Promise.race([asked, stopped]);
+      const came = await new Promise<Msg | Error>((resolve) => {
+        this.#asked.set(reply, resolve);
+        timer = setTimeout(() => resolve(new Error('timeout')), timeout);
+        if (this.#broken || signal?.aborted) stop();
+        else connection.publish(`asp.agent.${this.#token}.${subject}`, data, { reply });
+      });
+      if (came instanceof Error) throw came;
+      if (came.data.length === 0) throw new Error('nobody is there to answer');
+      const answer = came.json<{ error?: Record<string, unknown> }>();
+      if (answer.error) throw refusalOf(answer.error);
+      return answer;
     } catch (error) {
-      asked.catch(() => undefined);
-      throw this.#why(error, subject);
+      throw error instanceof Refusal ? error : this.#why(error, subject);
     } finally {
-      this.#asking.delete(stop);
+      clearTimeout(timer);
+      this.#asked.delete(reply);
       signal?.removeEventListener('abort', stop);
     }
-    const answer = reply.json() as { error?: Record<string, unknown> };
-    if (answer.error) throw refusalOf(answer.error);
-    return answer;
   }
 
   async call(verb: string, request: Record<string, unknown>, signal?: AbortSignal): Promise<unknown> {
-    return this.#request(`api.${verb}`, canonical(request), Number(request['seconds'] ?? 0) * 1000 + answersIn, signal);
+    return this.#request(`api.${verb}`, JSON.stringify(request), Number(request['seconds'] ?? 0) * 1000 + answersIn, signal);
   }
 
   async say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown> {

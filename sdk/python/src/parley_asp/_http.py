@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import httpx
 
-from ._json import JSON, dumps, loads
+from ._json import JSON, encode, loads
 from ._sign import Signer, ahead_of
 from .errors import NoAnswer, Refusal, StaleTimestamp, VersionUnsupported, refusal
 
@@ -76,7 +76,7 @@ class HTTP:
         if method == "GET":
             names = _RENAMED.get(verb, {})
             return await self._send(method, path, params={names.get(name, name): value for name, value in rest.items()})
-        return await self._send(method, path, content=dumps(rest))
+        return await self._send(method, path, content=encode(rest))
 
     async def say(self, session: str, act: JSON, head: JSON | None, message_id: str) -> JSON:
         await self._checked()
@@ -86,7 +86,7 @@ class HTTP:
             content = self.signer.envelope(session, act, head, message_id, now)
             headers["Content-Type"] = "application/asp+json"
         else:
-            content = dumps({**act, "messageId": message_id})
+            content = encode({**act, "messageId": message_id})
             if head is not None:
                 headers["If-Match"] = f'"{head["hash"]}"'
         try:

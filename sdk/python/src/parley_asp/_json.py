@@ -16,7 +16,7 @@ JSON = dict[str, Any]
 
 def loads(data: bytes | str) -> Any:
     """Read JSON; a number with a fraction or an exponent is a Decimal."""
-    return json.loads(data, parse_float=Decimal)
+    return _DECODER.decode(data if isinstance(data, str) else data.decode())
 
 
 def dumps(value: Any) -> bytes:
@@ -26,8 +26,24 @@ def dumps(value: Any) -> bytes:
         TermsError: a number cannot be said exactly.
     """
     try:
+        return rfc8785.dumps(value)
+    except rfc8785.CanonicalizationError:  # such as a Decimal
+        pass
+    try:
         return rfc8785.dumps(plain(value))
     except rfc8785.CanonicalizationError as error:
+        raise TermsError(f"{error}: send it as text") from None
+
+
+def encode(value: Any) -> bytes:
+    """Write JSON that nobody signs, which is quicker than its RFC 8785 form.
+
+    Raises:
+        TermsError: a number cannot be said exactly.
+    """
+    try:
+        return _ENCODER.encode(value).encode()
+    except ValueError as error:
         raise TermsError(f"{error}: send it as text") from None
 
 
@@ -37,12 +53,14 @@ def plain(value: Any) -> Any:
     Raises:
         TermsError: a Decimal has more digits than a JSON number keeps (RFC 8785). Send it as text.
     """
+    if isinstance(value, (str, int)) or value is None:
+        return value
     if isinstance(value, Decimal):
         return _number(value)
-    if isinstance(value, Mapping):
-        return {str(name): plain(member) for name, member in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
+    if isinstance(value, (dict, Mapping)):  # a dict is quicker to tell
+        return {str(name): plain(member) for name, member in value.items()}
     return value
 
 
@@ -54,3 +72,13 @@ def _number(value: Decimal) -> int | float:
     if Decimal(repr(float(value))) != value:
         raise TermsError(f"a JSON number cannot say {value} exactly: send it as text")
     return float(value)
+
+
+def _unknown(value: Any) -> Any:
+    if isinstance(value, (Decimal, Mapping)):
+        return plain(value)
+    raise TypeError(f"{type(value).__name__} is no value of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_float=Decimal)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_unknown)

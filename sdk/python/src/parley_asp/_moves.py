@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any
-
-from pydantic import BaseModel
 
 from ._json import JSON, dumps, plain
 from .acts import Act
@@ -22,7 +19,7 @@ def act_of(decision: Act, deal: Deal[Any]) -> JSON:
         TermsError: its terms cannot be said exactly.
     """
     move = _move(decision, deal)
-    body = copy.deepcopy(move["body"])
+    body = plain(move["body"])
     fills = {name: _plain(value) for name, value in decision.fills().items()}
     if decision.performative == "INFORM":
         body["data"] = _data(body.get("data"), fills["data"])
@@ -87,10 +84,14 @@ def _data(ready: Any, said: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return plain(value.model_dump(mode="python", by_alias=True, exclude_none=True))
-    if isinstance(value, Mapping):
-        return {str(name): _plain(member) for name, member in value.items()}
+    if isinstance(value, (str, int)) or value is None:
+        return value
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
+    if isinstance(value, (dict, Mapping)):
+        return {str(name): _plain(member) for name, member in value.items()}
+    from pydantic import BaseModel
+
+    if isinstance(value, BaseModel):
+        return plain(value.model_dump(mode="python", by_alias=True, exclude_none=True))
     return plain(value)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import time
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 import nats
 import nats.errors
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
-from ._json import JSON, dumps, loads
+from ._json import JSON, encode, loads
 from ._sign import Signer, ahead_of, token_of
 from .errors import NoAnswer, ParleyError, StaleTimestamp, Unauthorized, refusal
-
-R = TypeVar("R")
 
 _CONNECTS = 5.0
 _TIMEOUT = 20.0
@@ -29,56 +28,77 @@ class NATS:
     def __init__(self, url: str, signer: Signer, login: str | None) -> None:
         self.identity = signer.agent
         self._url, self._login = url, login
+        self._token = token_of(signer.agent)
         self.signer: Signer = signer
         self._client: Client | None = None
         self._lock = asyncio.Lock()
-        self._lost: asyncio.Future[Any] | None = None  # why the connection is no good any more
+        self._inbox = ""  # where answers come, with a number each
+        self._numbers = itertools.count()
+        self._asked: dict[str, asyncio.Future[Msg | ParleyError]] = {}  # by the subject of the answer
+        self._lost: asyncio.Future[ParleyError] | None = None  # why a connection cannot be made
         self._ahead = 0.0  # seconds of the broker's clock before this one
 
     async def _connected(self) -> Client:
+        if self._client is not None and not self._client.is_closed:
+            return self._client
         async with self._lock:
             if self._client is None or self._client.is_closed:
-                token = token_of(self.signer.agent)
-                options: dict[str, Any] = {"nkeys_seed_str": self._login} if self._login else {}
-                connecting = nats.connect(
-                    self._url,
-                    inbox_prefix=f"_INBOX.{token}".encode(),
-                    max_reconnect_attempts=-1,
-                    reconnect_time_wait=0.5,
-                    error_cb=self._failed,
-                    disconnected_cb=self._disconnected,
-                    **options,
-                )
+                lost = self._lost = asyncio.get_running_loop().create_future()
+                connecting = asyncio.ensure_future(self._connect())
+                waits: list[asyncio.Future[Any]] = [connecting, lost]
                 try:
-                    self._client = await self._unless_lost(asyncio.wait_for(connecting, _CONNECTS))
-                except (nats.errors.Error, OSError, asyncio.TimeoutError) as error:
+                    await asyncio.wait(waits, timeout=_CONNECTS, return_when=asyncio.FIRST_COMPLETED)
+                    if not connecting.done():
+                        raise lost.result() if lost.done() else NoAnswer("no connection to NATS: TimeoutError")
+                    self._client = connecting.result()
+                except (nats.errors.Error, OSError) as error:
                     raise NoAnswer(f"no connection to NATS: {type(error).__name__}") from None
+                finally:
+                    connecting.cancel()
             return self._client
+
+    async def _connect(self) -> Client:
+        options: dict[str, Any] = {"nkeys_seed_str": self._login} if self._login else {}
+        client = await nats.connect(
+            self._url,
+            inbox_prefix=f"_INBOX.{self._token}".encode(),
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=0.5,
+            error_cb=self._failed,
+            disconnected_cb=self._disconnected,
+            **options,
+        )
+        self._inbox = client.new_inbox()
+        await client.subscribe(f"{self._inbox}.*", cb=self._answered)
+        return client
 
     async def _request(self, subject: str, data: bytes, timeout: float) -> Any:
         client = await self._connected()
-        asked = client.request(f"asp.agent.{token_of(self.signer.agent)}.{subject}", data, timeout=timeout)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Msg | ParleyError] = loop.create_future()
+        reply = f"{self._inbox}.{next(self._numbers)}"
+        self._asked[reply] = answer
+        timer = loop.call_later(timeout, _give, answer, NoAnswer(f"{subject}: TimeoutError"))
         try:
-            reply = await self._unless_lost(asked)
-        except (nats.errors.Error, asyncio.TimeoutError) as error:
+            await client.publish(f"asp.agent.{self._token}.{subject}", data, reply=reply)
+            came = await answer
+        except nats.errors.Error as error:
             raise NoAnswer(f"{subject}: {type(error).__name__}") from None
-        answer = loads(reply.data)
-        if "error" in answer:
-            raise refusal(answer["error"])
-        return answer
-
-    async def _unless_lost(self, asked: Coroutine[Any, Any, R]) -> R:
-        """What was asked, or why the connection ends before it is there: nobody answers it then."""
-        if self._lost is None or self._lost.done():
-            self._lost = asyncio.get_running_loop().create_future()
-        lost, answer = self._lost, asyncio.ensure_future(asked)
-        try:
-            await asyncio.wait([answer, lost], return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
-                raise lost.result()
-            return answer.result()
         finally:
-            answer.cancel()
+            timer.cancel()
+            del self._asked[reply]
+        if isinstance(came, ParleyError):
+            raise came
+        if not came.data:
+            raise NoAnswer(f"{subject}: nobody is there to answer")
+        said = loads(came.data)
+        if "error" in said:
+            raise refusal(said["error"])
+        return said
+
+    async def _answered(self, message: Msg) -> None:
+        if answer := self._asked.get(message.subject):
+            _give(answer, message)
 
     async def _disconnected(self) -> None:
         self._lose(NoAnswer("the connection to NATS broke"))
@@ -89,11 +109,14 @@ class NATS:
             self._lose(Unauthorized(f"the login is not one of {self.signer.agent}"))
 
     def _lose(self, why: ParleyError) -> None:
-        if self._lost is not None and not self._lost.done():
-            self._lost.set_result(why)
+        """Give up what was asked, and the connection that is made: nobody answers it."""
+        for answer in self._asked.values():
+            _give(answer, why)
+        if self._lost is not None:
+            _give(self._lost, why)
 
     async def call(self, verb: str, request: JSON) -> Any:
-        return await self._request(f"api.{verb}", dumps(request), float(request.get("seconds", 0)) + _WAITS)
+        return await self._request(f"api.{verb}", encode(request), float(request.get("seconds", 0)) + _WAITS)
 
     async def say(self, session: str, act: JSON, head: JSON | None, message_id: str) -> JSON:
         envelope = self.signer.envelope(session, act, head, message_id, time.time() + self._ahead)
@@ -107,3 +130,8 @@ class NATS:
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
+
+
+def _give(answer: asyncio.Future[Any], what: Any) -> None:
+    if not answer.done():
+        answer.set_result(what)

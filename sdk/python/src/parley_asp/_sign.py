@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from datetime import datetime, timezone
 from typing import Any
 
-from ._json import JSON, dumps, plain
+from ._json import JSON, dumps, encode
 from .errors import StaleTimestamp
 
 
@@ -61,7 +60,7 @@ class Signer:
             "timestamp": at,
             "sender": {"agentId": self.agent},
             "performative": act["performative"],
-            "content": {"body": plain(act["body"])},
+            "content": {"body": act["body"]},
             "integrity": {},
         }
         if act.get("recipient"):
@@ -70,4 +69,4 @@ class Signer:
             envelope["sequenceNumber"] = int(head["n"]) + 1
             envelope["integrity"]["previousHash"] = head["hash"]
         envelope["integrity"]["signature"] = "ed25519:" + self.sign(dumps(envelope)).hex()
-        return json.dumps(envelope, ensure_ascii=False).encode()
+        return encode(envelope)

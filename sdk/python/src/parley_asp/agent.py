@@ -2,6 +2,8 @@
 
 A handler is a reducer: one deal in, at most one act out. The act is tied to the head of the
 transcript that it was decided on; if the session has gone on meanwhile, the handler decides again.
+
+What takes long to import, such as httpx and pydantic, is imported by what uses it.
 """
 
 from __future__ import annotations
@@ -14,15 +16,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Generic, TypeVar, get_args
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from ._binding import bound
-from ._http import HTTP
 from ._json import JSON
 from ._moves import act_of, committed_before
-from ._schema import schema_of
 from ._sign import Signer
 from ._transport import FIRST_PAUSE, Transport, patiently, uuid7_of
 from .acts import Act, Decision, Escalate, Propose, Wait
@@ -38,9 +36,13 @@ from .errors import (
     Refusal,
     StaleTimestamp,
     UnknownSession,
+    WrongState,
 )
 
-T = TypeVar("T", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+T = TypeVar("T", bound="BaseModel")
 Handler = Callable[[Deal[T]], "Decision | Awaitable[Decision]"]
 OnRefused = Callable[[Deal[T], Act, Refusal], Any]
 OnError = Callable[["Deal[T] | None", BaseException], Any]
@@ -215,8 +217,9 @@ class Agent(Generic[T]):
         final: asyncio.Future[Deal[T]] = asyncio.get_running_loop().create_future()
         work.finals.append(final)
         try:
-            await self.open(with_, subject, first, mode=mode, key=key, policy=policy)
-            self._wake(session)
+            work.first = _offer(first, subject)
+            if not await self._invite(session, with_, subject, mode, policy):
+                self._wake(session)  # it is not new: there may be something to decide
             return await asyncio.wait_for(asyncio.shield(final), timeout)
         except (TimeoutError, asyncio.TimeoutError):
             return work.last or await self.deal(session)
@@ -237,7 +240,7 @@ class Agent(Generic[T]):
         """Invite an agent, and return the session; ``reduce`` makes the first offer. Again it is the same session."""
         session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
-        work.first = Propose(first, subject=subject) if first is not None and not isinstance(first, Propose) else first
+        work.first = _offer(first, subject)
         await self._invite(session, with_, subject, mode, policy)
         return session
 
@@ -440,7 +443,7 @@ class Agent(Generic[T]):
         return Delegation(me, c["delegationId"], c["from"], c["authority"], c.get("scope", ""), c.get("referenceId"), c["status"])
 
     async def _decide(self, deal: Deal[T], work: _Work[T]) -> Decision:
-        if work.first is not None and deal.role == "inviter" and deal.round == 0 and not deal.offers and deal.allows("PROPOSE"):
+        if work.first is not None and not deal.view["offers"] and deal.role == "inviter" and deal.round == 0 and deal.allows("PROPOSE"):
             return work.first
         kind = _whose(deal)
         if kind is None:
@@ -467,27 +470,31 @@ class Agent(Generic[T]):
         message_id = uuid7_of(deal.id, deal.head, act["performative"], act["body"])
         await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id))
 
-    async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> None:
-        """Say something patiently, and once more by the broker's clock if this one is off."""
+    async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> bool:
+        """Say something patiently, and once more by the broker's clock if this one is off; reports whether it is new."""
         try:
             try:
-                await patiently(say)
+                answer = await patiently(say)
             except StaleTimestamp:
-                await patiently(say)
+                answer = await patiently(say)
         except Duplicate as duplicate:
             if duplicate.details is not None:  # something else has its id, or offers the same
                 raise
-            # It was said before: its answer was lost, or another worker said it.
+            return False  # it was said before: its answer was lost, or another worker said it
+        return not answer.get("duplicate")
 
     async def _publish(self, name: str) -> None:
         """Register the model as a terms schema, once. The same again changes nothing, and another one is refused."""
         async with self._publishing:
             if not self._published:
+                from ._schema import schema_of
+
                 assert self.terms is not None
                 await self.call("schema.put", {"name": name, "schema": schema_of(self.terms)})
                 self._published = True
 
-    async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> None:
+    async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> bool:
+        """Invite, and report whether the session is new: then nothing is to decide before there is news."""
         terms: JSON = {"purpose": subject, "participants": [with_]}
         if mode != "asp/1":
             terms["mode"] = mode
@@ -500,12 +507,9 @@ class Agent(Generic[T]):
         act = {"performative": "PROPOSE", "body": body}
         message_id = uuid7_of(session, NO_HASH, "PROPOSE", body)
         try:
-            await self._freshly(lambda: self._transport.say(session, act, None, message_id))
-        except ChainConflict:
-            pass  # it is there already, from before a crash or by another worker
-        except Refusal as refused:
-            if refused.code != "wrong_state":
-                raise
+            return await self._freshly(lambda: self._transport.say(session, act, None, message_id))
+        except (ChainConflict, WrongState):
+            return False  # it is there already, from before a crash or by another worker
 
     def _rest(self, session: str, work: _Work[T], deal: Deal[T], seconds: float | None) -> None:
         """Look again when an offer expires, or when the handler wants to."""
@@ -527,6 +531,11 @@ class Agent(Generic[T]):
                 task.add_done_callback(lambda t: t.cancelled() or t.exception())
         except Exception:
             log.exception("on_error raised")
+
+
+def _offer(first: Any, subject: str) -> Propose | None:
+    """The first offer, given as its terms or as the whole act."""
+    return first if first is None or isinstance(first, Propose) else Propose(first, subject=subject)
 
 
 def _take(entries: list[JSON], snapshot: JSON) -> bool:
@@ -574,10 +583,14 @@ def _transport(url: str, token: str, agent: str | None, seed: str | None, login:
         return NATS(url, signer, login)
     if not token:
         raise ParleyError("over HTTP an agent needs a token: Agent(token=…), or PARLEY_TOKEN")
+    from ._http import HTTP
+
     return HTTP(url, token, signer, agent)
 
 
 def _no_floats(model: type[BaseModel], seen: frozenset[type] = frozenset()) -> None:
+    from pydantic import BaseModel
+
     for name, info in model.model_fields.items():
         for kind in _types(info.annotation):
             if kind is float:

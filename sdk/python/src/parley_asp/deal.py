@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cached_property
-from typing import Any, Generic, TypeVar, cast
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ._json import JSON, dumps
 from .errors import TermsError
 from .execution import Disputed, Obligation
 
-T = TypeVar("T", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+T = TypeVar("T", bound="BaseModel")
 
 
 def fenced(text: str, by: str) -> str:
@@ -55,6 +56,8 @@ class Offer(Generic[T]):
             raise TermsError("no offer of the other side is open")
         if self.model is None:
             raise TermsError("this agent has no model of terms: Agent(terms=…), or read offer.raw")
+        from pydantic import ValidationError
+
         try:
             return self.model.model_validate(dict(self.raw))
         except ValidationError as error:
@@ -268,7 +271,7 @@ class Deal(Generic[T]):
     @property
     def lapsed(self) -> bool:
         """Your newest offer has expired or was rejected, and nothing waits for anybody: the next offer, or the end, is yours to say."""
-        if self.over or self.agreed or self.open or not self.offers or not self.allows("PROPOSE"):
+        if self.over or self.view.get("agreed") or self.view["open"] or not self.view["offers"] or not self.allows("PROPOSE"):
             return False
         return self.offers[-1].mine and self.offers[-1].status in ("expired", "rejected")
 
@@ -298,7 +301,7 @@ class Deal(Generic[T]):
         spoke = max((n for n, e in enumerate(self.entries) if _by(e) == self.me), default=-1)
         return self.entries[spoke + 1 :]
 
-    @property
+    @cached_property
     def round(self) -> int:
         """How many offers you have made."""
         return sum(1 for e in self.entries if _by(e) == self.me and e["performative"] in ("PROPOSE", "COUNTER") and not _invites(e))

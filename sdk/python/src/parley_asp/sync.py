@@ -9,16 +9,17 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, TypeVar
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import agent as _async
 from ._json import JSON
 from .acts import Act, Propose
 from .deal import Deal
 
-T = TypeVar("T", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+T = TypeVar("T", bound="BaseModel")
 R = TypeVar("R")
 
 
