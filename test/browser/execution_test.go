@@ -84,6 +84,7 @@ func TestDelivery(t *testing.T) {
 	b.reads("#compared", "other.pdf is none of the evidence")
 	b.do(chromedp.SetUploadFiles(css("#file"), []string{note}))
 	b.reads("#compared", "note.pdf is the same as the evidence")
+	b.photographs("obligation-light")
 	b.reads("#evidence .chip", "the file is the same")
 	for _, width := range widths {
 		b.do(chromedp.EmulateViewport(width, 900))

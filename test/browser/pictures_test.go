@@ -3,6 +3,16 @@
 package browser
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,4 +158,26 @@ func (w *world) backAndForth() string {
 	id := string(receipt.Message)
 	w.calls(bob, api.EscalationComment.Name, api.CommentEscalation{Escalation: id, Text: "Legal has seen the 12-month clause; fine with them."})
 	return id
+}
+
+// small is a picture with its 256 most frequent colours, the nearest in place of the others.
+func small(picture []byte) ([]byte, error) {
+	full, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return nil, err
+	}
+	count, bounds := map[color.Color]int{}, full.Bounds()
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			count[full.At(x, y)]++
+		}
+	}
+	colours := slices.SortedFunc(maps.Keys(count), func(a, b color.Color) int {
+		return cmp.Or(count[b]-count[a], strings.Compare(fmt.Sprint(a), fmt.Sprint(b)))
+	})
+	few := image.NewPaletted(bounds, color.Palette(colours[:min(256, len(colours))]))
+	draw.Draw(few, bounds, full, bounds.Min, draw.Src)
+	var out bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, few)
+	return out.Bytes(), err
 }

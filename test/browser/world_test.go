@@ -404,12 +404,15 @@ func (b *browser) photographs(name string) {
 	if !*screenshots {
 		return
 	}
-	png := b.picture()
+	picture, err := small(b.picture())
+	if err != nil {
+		b.Fatal(err)
+	}
 	where := filepath.Join("..", "..", "docs", "inbox", name+".png")
 	if err := os.MkdirAll(filepath.Dir(where), 0o750); err != nil {
 		b.Fatal(err)
 	}
-	if err := os.WriteFile(where, png, 0o600); err != nil {
+	if err := os.WriteFile(where, picture, 0o600); err != nil {
 		b.Fatal(err)
 	}
 }
