@@ -5,14 +5,12 @@ package browser
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
 	"image/png"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -160,22 +158,34 @@ func (w *world) backAndForth() string {
 	return id
 }
 
-// small is a picture with its 256 most frequent colours, the nearest in place of the others.
+// small is a picture of 256 colours: of each shade the most frequent, of the most frequent shades.
 func small(picture []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
 		return nil, err
 	}
-	count, bounds := map[color.Color]int{}, full.Bounds()
+	bounds := full.Bounds()
+	shades, counts := map[[3]uint32]map[color.RGBA]int{}, map[[3]uint32]int{}
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
 		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			count[full.At(x, y)]++
+			c := color.RGBAModel.Convert(full.At(x, y)).(color.RGBA)
+			shade := [3]uint32{uint32(c.R >> 4), uint32(c.G >> 4), uint32(c.B >> 4)}
+			if shades[shade] == nil {
+				shades[shade] = map[color.RGBA]int{}
+			}
+			shades[shade][c]++
+			counts[shade]++
 		}
 	}
-	colours := slices.SortedFunc(maps.Keys(count), func(a, b color.Color) int {
-		return cmp.Or(count[b]-count[a], strings.Compare(fmt.Sprint(a), fmt.Sprint(b)))
-	})
-	few := image.NewPaletted(bounds, color.Palette(colours[:min(256, len(colours))]))
+	order := slices.SortedFunc(maps.Keys(counts), func(a, b [3]uint32) int { return cmp.Or(counts[b]-counts[a], slices.Compare(a[:], b[:])) })
+	var colours color.Palette
+	for _, shade := range order[:min(256, len(order))] {
+		all := shades[shade]
+		colours = append(colours, slices.SortedFunc(maps.Keys(all), func(a, b color.RGBA) int {
+			return cmp.Or(all[b]-all[a], cmp.Compare(a.R, b.R), cmp.Compare(a.G, b.G), cmp.Compare(a.B, b.B))
+		})[0])
+	}
+	few := image.NewPaletted(bounds, colours)
 	draw.Draw(few, bounds, full, bounds.Min, draw.Src)
 	var out bytes.Buffer
 	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, few)
