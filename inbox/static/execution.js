@@ -60,11 +60,11 @@ const acts = {
     } }];
   },
   reply: (form, of) => ['INFORM', { type: 'reply', data: {
-    disputeId: of.dispute, position: text(form, 'position'), comment: text(form, 'comment'), remedy: text(form, 'remedy'),
+    disputeId: of.dispute, shown: of.shown, position: text(form, 'position'), comment: text(form, 'comment'), remedy: text(form, 'remedy'),
   } }],
   'take-offer': (_, of) => ['ACCEPT', { referenceId: of.offer }],
   rule: (form, of) => ['INFORM', { type: 'resolution', data: {
-    disputeId: of.dispute, decision: text(form, 'decision'), reason: text(form, 'reason'), award: text(form, 'award'),
+    disputeId: of.dispute, shown: of.shown, decision: text(form, 'decision'), reason: text(form, 'reason'), award: text(form, 'award'),
   } }],
 };
 
@@ -89,7 +89,7 @@ async function refresh() {
     }
     stale = true;
     const now = $('#execution', parsed(html))?.dataset ?? {};
-    if (['delivery', 'offer', 'status'].some((what) => now[what] !== page().dataset[what])) $('.refused', writing()).textContent = 'This has changed while you were writing. Close the form to see it.';
+    if (['delivery', 'offer', 'shown', 'status'].some((what) => now[what] !== page().dataset[what])) $('.refused', writing()).textContent = 'This has changed while you were writing. Close the form to see it.';
   } catch (error) {
     if (error.status === 401) toDoor();
   }
