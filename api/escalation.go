@@ -76,12 +76,16 @@ type EscalationItem struct {
 	Counterparties []performatives.Agent   `json:"counterparties,omitzero"` // of the other sides; what they wrote is their word
 	Head           *session.ChainHead      `json:"head,omitzero"`           // of the transcript
 	CCC            jsontext.Value          `json:"ccc,omitzero"`            // the confidentiality that the session inherits
+	Arbiter        performatives.Agent     `json:"arbiter,omitzero"`        // of the session's disputes
 	Publish        jsontext.Value          `json:"publish,omitzero"`        // terms of an agreement that the public log is to show, to which whoever accepts consents
 
 	// The rest is for the humans of the organisation, its auditors, and operators.
 	Due   string `json:"due,omitzero"` // when an answer is due from who is asked now; deadline is when all time is over
 	Route *Route `json:"route,omitzero"`
 	Case  Case   `json:"case,omitzero"`
+
+	// Unsealed are the principals whose sealed parts the arbiter may read.
+	Unsealed []performatives.Agent `json:"unsealed,omitzero"`
 
 	// Revision and ViewHash name what the human sees. An INFORM resolution that repeats them is refused
 	// (409) if the item has changed since.
@@ -314,6 +318,14 @@ type AssignEscalation struct {
 type CommentEscalation struct {
 	Escalation string `json:"escalationId"`
 	Text       string `json:"text"`
+}
+
+// UnsealEscalation is the request of escalation.unseal: the arbiter of the session may read what one
+// principal has sealed of the escalation.
+type UnsealEscalation struct {
+	Escalation string `json:"escalationId"`
+	// Sealer is whose: the human whose ruling has sealed parts; by default who sent the ESCALATE.
+	Sealer performatives.Agent `json:"sealer,omitzero"`
 }
 
 // TransferEscalation is the request of escalation.transfer: to a colleague, or

@@ -137,6 +137,8 @@ var (
 		"write to colleagues; agents and other organisations never see it", at("POST /escalations/{escalationId}/comment"), once)
 	EscalationTransfer = define[TransferEscalation, EscalationItem]("escalation.transfer", Principal, Write,
 		"pass an escalation to a colleague or to a later level of its route", at("POST /escalations/{escalationId}/transfer"), once)
+	EscalationUnseal = define[UnsealEscalation, EscalationItem]("escalation.unseal", Principal, Write,
+		"let the arbiter of the session read what one principal has sealed of an escalation", at("POST /escalations/{escalationId}/unseal"))
 	EscalationHistory = define[ReadCaseLog, CaseLog]("escalation.history", Principal, Read,
 		"everything that happened around an escalation, oldest first", at("GET /escalations/{escalationId}/history"))
 	EscalationWatch = define[WatchEscalations, Watched]("escalation.watch", Principal, Read,

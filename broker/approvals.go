@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/approvals"
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -19,7 +20,7 @@ func (b *Broker) reconcileApprovals(ctx context.Context, l *cachedSession) (err 
 	l.approvals, err = b.parts.Approvals.Reconcile(ctx, approvals.Session{
 		State: &l.state, At: b.clock(l),
 		Messages: func(ctx context.Context) (api.Messages, error) {
-			return b.parts.Reader.Page(ctx, api.ListMessages{Session: l.id, Limit: api.MaxPage}, l.sequences, l.archived, nil)
+			return b.parts.Reader.Page(ctx, api.ListMessages{Session: l.id, Limit: api.MaxPage}, l.sequences, l.archived, archive.Opens{})
 		},
 	}, l.approvals)
 	return err

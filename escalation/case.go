@@ -25,6 +25,7 @@ const (
 	Voted       Kind = "voted"
 	Decided     Kind = "decided"
 	Ended       Kind = "ended" // without a decision: expired, or closed
+	Unsealed    Kind = "unsealed"
 )
 
 // An Action is one thing that was done about an escalation, in its case log. None is in the transcript.
@@ -39,6 +40,7 @@ type Action struct {
 	Plan  *Plan               `json:"plan,omitzero"`  // of opened
 
 	Absent performatives.Agent `json:"absent,omitzero"` // whom To stands in for
+	Sealer performatives.Agent `json:"sealer,omitzero"` // of unsealed: whose sealed parts To may open now
 }
 
 // A Plan is what the rules say of a route besides who decides. It is the organisation's own affair, so
@@ -79,6 +81,7 @@ type Case struct {
 	StandIns int                               `json:"standIns,omitzero"` // how many levels no stand-in is to be found for
 	Votes    int                               `json:"votes,omitzero"`
 	Ended    string                            `json:"ended,omitzero"`
+	Unsealed []performatives.Agent             `json:"unsealed,omitzero"` // whose sealed parts the arbiter may open; never changed
 }
 
 // With is the case after an action.
@@ -128,6 +131,8 @@ func (c Case) With(e Action) Case {
 		if c.Claim != nil && c.Claim.By == e.By {
 			c.Claim = nil
 		}
+	case Unsealed:
+		c.Unsealed = append(slices.Clip(c.Unsealed), e.Sealer)
 	case Decided, Ended:
 		c.Claim, c.Ended = nil, e.Text
 	}

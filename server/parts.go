@@ -199,7 +199,7 @@ func (b *Broker) openLedger(ctx context.Context) error {
 func (b *Broker) openReads(context.Context) error {
 	o, p := &b.Options, &b.Parts
 	p.Reads = reads.New(reads.Options{
-		View: b.Command.View, Moves: b.Command.Moves, Private: b.private, Store: p.Store, Reader: p.Reader, List: p.List, Registry: p.Registry, Terms: p.Terms, Ledger: p.Ledger, Timers: p.Timers,
+		View: b.Command.View, Moves: b.Command.Moves, Private: b.private, Opened: b.opened, Store: p.Store, Reader: p.Reader, List: p.List, Registry: p.Registry, Terms: p.Terms, Ledger: p.Ledger, Timers: p.Timers,
 		Alone: o.Alone, Now: o.Now, Log: o.Log,
 	})
 	b.Insights = insights.Open(insights.Options{

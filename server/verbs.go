@@ -48,6 +48,7 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.EscalationRelease, b.Parts.Approvals.Release),
 		verbs.Handle(api.EscalationAssign, b.Parts.Approvals.Assign),
 		verbs.Handle(api.EscalationComment, b.Parts.Approvals.Comment),
+		verbs.Handle(api.EscalationUnseal, b.Parts.Approvals.Unseal),
 		verbs.Handle(api.EscalationTransfer, b.Parts.Approvals.Transfer),
 		verbs.Handle(api.EscalationHistory, b.Parts.Approvals.History),
 		verbs.Handle(api.EscalationWatch, b.Parts.Approvals.Watch),

@@ -188,7 +188,7 @@ func (a *Approvals) seenBy(ctx context.Context, c api.Caller, k *approval) (api.
 		return item, true
 	}
 	item.Hide(c.Opens)
-	item.Due, item.Route, item.Case, item.Revision, item.ViewHash = "", nil, api.Case{}, 0, ""
+	item.Due, item.Route, item.Case, item.Unsealed, item.Revision, item.ViewHash = "", nil, api.Case{}, nil, 0, ""
 	return item, a.o.MayRead(ctx, c, item.Session)
 }
 

@@ -27,11 +27,12 @@ func (a *Approvals) item(s *session.State, of *escalation.Item, at time.Time) ap
 	stake := atStake(&view)
 	item := api.EscalationItem{
 		EscalationView: *view.Escalation, Session: s.ID, Purpose: view.Purpose, Proposal: stake,
-		Previous: previous(&view, stake), Counterparties: counterparties(&view), Head: &view.Head, CCC: view.CCC, Publish: view.Publish,
+		Previous: previous(&view, stake), Counterparties: counterparties(&view), Head: &view.Head, CCC: view.CCC, Publish: view.Publish, Arbiter: view.Arbiter,
 		Route: routeOf(of, now), Revision: now.Revision + uint64(len(of.Votes)),
 		Case: api.Case{
 			Claim: now.Claim, Assignee: now.Assignee, Comments: now.Comments, Views: len(now.Views), Actions: now.Actions,
 		},
+		Unsealed: now.Unsealed,
 	}
 	asOf(&item, at)
 	bound(&item)

@@ -97,13 +97,23 @@ func OwnerOf(e transcript.Entry) performatives.Organisation {
 	return e.Message.Sender.Organisation()
 }
 
+// Opens say what is sealed that a reader may open: all of some organisations, and single messages.
+type Opens struct {
+	Of      api.Opens                                  // nil is none
+	Message func(*performatives.Message) (opened bool) // nil is none
+}
+
+func (o Opens) opens(e transcript.Entry) bool {
+	return o.Of != nil && o.Of(OwnerOf(e)) || o.Message != nil && o.Message(e.Message)
+}
+
 // shown adds the entry's parts to a page, if its reader may open them.
-func (e Entry) shown(page *api.Messages, opens api.Opens) error {
-	if e.Sealed == "" || opens == nil {
+func (e Entry) shown(page *api.Messages, opens Opens) error {
+	if e.Sealed == "" || opens.Of == nil && opens.Message == nil {
 		return nil
 	}
 	read, err := e.Read()
-	if err != nil || !opens(OwnerOf(read)) {
+	if err != nil || !opens.opens(read) {
 		return err
 	}
 	if page.Sealed == nil {

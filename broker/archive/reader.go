@@ -27,8 +27,8 @@ func NewReader(s *store.Store, log *zap.Logger) *Reader { return &Reader{s, log}
 var ErrMoved = errors.New("the session has left the stream")
 
 // Page is a page of a transcript whose entries have these stream sequences, unless it is archived, with
-// the sealed parts that its reader opens; nil opens none.
-func (r *Reader) Page(ctx context.Context, q api.ListMessages, sequences []uint64, archived bool, opens api.Opens) (api.Messages, error) {
+// the sealed parts that its reader opens.
+func (r *Reader) Page(ctx context.Context, q api.ListMessages, sequences []uint64, archived bool, opens Opens) (api.Messages, error) {
 	if !archived {
 		found, err := r.inStream(ctx, q, sequences, opens)
 		if !errors.Is(err, ErrMoved) || !r.store.Archives() {
@@ -38,7 +38,7 @@ func (r *Reader) Page(ctx context.Context, q api.ListMessages, sequences []uint6
 	return r.inArchive(ctx, q, opens)
 }
 
-func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []uint64, opens api.Opens) (api.Messages, error) {
+func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []uint64, opens Opens) (api.Messages, error) {
 	found := api.Messages{Messages: []jsontext.Value{}}
 	if q.Since >= uint64(len(sequences)) {
 		return found, nil
@@ -64,7 +64,7 @@ func (r *Reader) inStream(ctx context.Context, q api.ListMessages, sequences []u
 	return found, err
 }
 
-func (r *Reader) inArchive(ctx context.Context, q api.ListMessages, opens api.Opens) (api.Messages, error) {
+func (r *Reader) inArchive(ctx context.Context, q api.ListMessages, opens Opens) (api.Messages, error) {
 	found := api.Messages{Messages: []jsontext.Value{}}
 	entries, err := r.Archived(ctx, q.Session)
 	if err != nil {

@@ -44,7 +44,9 @@ type Options struct {
 	View  func(context.Context, performatives.SessionID, func(*Session)) error       // reads a session that is up to date, in its turn
 	Moves func(s *session.State, a performatives.Agent, at time.Time) []session.Move // what an agent may send now
 	// Private is what an agent's side alone may know of a session.
-	Private  func(ctx context.Context, s *session.State, a performatives.Agent, at time.Time) (jsontext.Value, error)
+	Private func(ctx context.Context, s *session.State, a performatives.Agent, at time.Time) (jsontext.Value, error)
+	// Opened says which sealed messages of a session were opened to an agent; nil is none.
+	Opened   func(ctx context.Context, s *session.State, a performatives.Agent) (func(*performatives.Message) bool, error)
 	Store    *store.Store
 	Reader   *archive.Reader
 	List     *sessionlist.List

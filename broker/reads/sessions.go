@@ -128,7 +128,9 @@ func (x *Reads) Transcript(ctx context.Context, opens api.Opens, q api.ListMessa
 func (x *Reads) messages(ctx context.Context, c api.Caller, opens api.Opens, q api.ListMessages) (api.Messages, error) {
 	var sequences []uint64
 	var archived bool
+	var state session.State
 	look := func(s *Session) error {
+		state = s.State
 		sequences, archived = s.Sequences, s.Archived
 		if q.Message != "" {
 			seen, has := s.State.Seen(q.Message)
@@ -142,7 +144,11 @@ func (x *Reads) messages(ctx context.Context, c api.Caller, opens api.Opens, q a
 	if err := x.Readable(ctx, c, q.Session, look); err != nil {
 		return api.Messages{}, err
 	}
-	return x.o.Reader.Page(ctx, q, sequences, archived, opens)
+	opened, err := x.o.Opened(ctx, &state, c.Agent)
+	if err != nil {
+		return api.Messages{}, err
+	}
+	return x.o.Reader.Page(ctx, q, sequences, archived, archive.Opens{Of: opens, Message: opened})
 }
 
 // InboxMessages answers inbox.messages.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/session"
 )
@@ -43,7 +44,11 @@ func (x *Reads) SessionSnapshot(ctx context.Context, c api.Caller, q api.GetSnap
 	if v.Private, err = x.o.Private(ctx, &s.State, c.Agent, s.At); err != nil || q.Since == nil {
 		return v, err
 	}
-	page, err := x.o.Reader.Page(ctx, api.ListMessages{Session: q.Session, Since: *q.Since}, s.Sequences, s.Archived, c.Opens)
+	opened, err := x.o.Opened(ctx, &s.State, c.Agent)
+	if err != nil {
+		return api.Snapshot{}, err
+	}
+	page, err := x.o.Reader.Page(ctx, api.ListMessages{Session: q.Session, Since: *q.Since}, s.Sequences, s.Archived, archive.Opens{Of: c.Opens, Message: opened})
 	if err != nil {
 		return api.Snapshot{}, err
 	}

@@ -26,7 +26,7 @@ of a session may look. A human of the escalating organisation who may decide
 decides with --as human://… and --key. The same inbox is on the broker's HTTP
 address at /inbox, for a browser.`,
 	}, inboxLs(), inboxShow(), inboxWatch(),
-		inboxClaim(), inboxRelease(), inboxAssign(), inboxComment(), inboxTransfer(),
+		inboxClaim(), inboxRelease(), inboxAssign(), inboxComment(), inboxTransfer(), inboxUnseal(),
 		rule("approve", "approve what the agent asks for", performatives.Approved),
 		rule("modify", "approve it within other bounds", performatives.Modified),
 		rule("deny", "deny what the agent asks for", performatives.Denied),
@@ -132,6 +132,14 @@ func inboxComment() *cobra.Command {
 	var q api.CommentEscalation
 	return asks(aboutEscalation("comment ID TEXT", "write a note that only colleagues read", exampleEscalation+` "we have a better offer" \`+"\n   "+asAlice),
 		api.EscalationComment, &q, second(escalation(&q.Escalation), &q.Text), render.Item)
+}
+
+func inboxUnseal() *cobra.Command {
+	var q api.UnsealEscalation
+	cmd := asks(aboutEscalation("unseal ID [PRINCIPAL]", "let the arbiter read what the agent, or another of you, has sealed", exampleEscalation+" human://acme.com/anna \\\n   "+asAlice),
+		api.EscalationUnseal, &q, second(escalation(&q.Escalation), &q.Sealer), render.Item)
+	cmd.Args = args(cobra.RangeArgs(1, 2))
+	return cmd
 }
 
 func inboxTransfer() *cobra.Command {
