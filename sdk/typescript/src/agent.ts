@@ -66,6 +66,9 @@ interface Work<T> {
   first?: Act | undefined;
 }
 
+/** The agents that serve: they look again when a test has moved the broker's clock. */
+export const serving = new Set<{ lookAgain(): void }>();
+
 export interface Card {
   agentId: string;
   [member: string]: unknown;
@@ -123,12 +126,14 @@ export class Agent<T> {
 
   /** Begin to serve, in the background. */
   start(): this {
+    serving.add(this);
     if (!this.#loop) (this.#loop = this.#listen()).catch(() => undefined); // whom run does not wait for, onError was called
     return this;
   }
 
   /** Stop. What a handler decides from now on is not said; the next start decides it again. */
   async close(): Promise<void> {
+    serving.delete(this);
     this.#stop.abort();
     for (const end of this.#ends) end();
     for (const w of this.#work.values()) clearTimeout(w.timer);
@@ -272,6 +277,11 @@ export class Agent<T> {
     work.woken = true;
     if (snapshot) work.latest = snapshot;
     if (!work.running) void this.#serve(session, work);
+  }
+
+  /** Looks at all sessions again, such as after a test has moved the broker's clock. */
+  lookAgain(): void {
+    if (this.#loop && !this.#stop.signal.aborted) for (const session of this.#work.keys()) this.#wake(session);
   }
 
   /** Reduces a session as often as it is woken. Nothing that happens in it ends the agent. */

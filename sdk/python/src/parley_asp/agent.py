@@ -13,6 +13,7 @@ import inspect
 import logging
 import os
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -154,6 +155,7 @@ class Agent(Generic[T]):
 
     async def __aenter__(self) -> Agent[T]:
         self._loop = asyncio.create_task(self._listen(), name="parley")
+        SERVING.add(self)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -161,6 +163,7 @@ class Agent(Generic[T]):
 
     async def close(self) -> None:
         """Stop. What a handler decides from now on is not said; the next start decides it again."""
+        SERVING.discard(self)
         tasks = [t for t in [self._loop, *(w.task for w in self._work.values())] if t is not None]
         for w in self._work.values():
             if w.timer is not None:
@@ -342,6 +345,12 @@ class Agent(Generic[T]):
             work.latest = snapshot
         if work.task is None or work.task.done():
             work.task = asyncio.create_task(self._serve(session, work), name=f"parley {session}")
+
+    def look_again(self) -> None:
+        """Look at all sessions again, from any thread, such as after a test has moved the broker's clock."""
+        if self._loop is not None:
+            for session in list(self._work):
+                self._loop.get_loop().call_soon_threadsafe(self._wake, session)
 
     async def _serve(self, session: str, work: _Work[T]) -> None:
         """Reduce a session as often as it is woken. Nothing that happens in it ends the agent."""
@@ -531,6 +540,9 @@ class Agent(Generic[T]):
                 task.add_done_callback(lambda t: t.cancelled() or t.exception())
         except Exception:
             log.exception("on_error raised")
+
+
+SERVING: weakref.WeakSet[Agent[Any]] = weakref.WeakSet()
 
 
 def _offer(first: Any, subject: str) -> Propose | None:
