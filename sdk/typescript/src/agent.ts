@@ -161,7 +161,8 @@ export class Agent<T> {
     if (o.timeout !== undefined) timer = setTimeout(end, o.timeout);
     this.#ends.add(end);
     try {
-      if (!(await this.#invite(session, peer, subject, o))) this.#wake(session); // it is not new: there may be something to decide
+      await this.#invite(session, peer, subject, o);
+      this.#wake(session);
       const deal = (await Promise.race([over, late])) ?? work.last;
       if (this.#stop.signal.aborted && !deal?.over) throw new ParleyError('the agent was closed');
       return deal ?? (await this.deal(session));
@@ -434,33 +435,31 @@ export class Agent<T> {
     }
   }
 
-  /** Invites, and reports whether the session is new: then nothing is to decide before there is news. */
-  async #invite(session: string, peer: string, subject: string, o: NegotiateOptions): Promise<boolean> {
+  async #invite(session: string, peer: string, subject: string, o: NegotiateOptions): Promise<void> {
     const terms = { purpose: subject, participants: [peer], mode: o.mode, policy: o.policy, schemas: this.#named && [this.#named] };
     await this.#publish();
     const draft = { performative: 'PROPOSE', body: { proposalId: 'invitation', type: 'session-invitation', subject, terms } };
     const id = await uuid7Of(session, noHash, draft.performative, draft.body);
     try {
-      return await this.#freshly(() => this.#transport.say(session, draft, undefined, id));
+      await this.#freshly(() => this.#transport.say(session, draft, undefined, id));
     } catch (error) {
-      if (isRefused(error, 'chain_conflict', 'wrong_state')) return false; // it is there already, from before a crash or by another worker
-      throw error;
+      // It is there already, from before a crash or by another worker.
+      if (!isRefused(error, 'chain_conflict', 'wrong_state')) throw error;
     }
   }
 
-  /** Says something patiently, and once more by the broker's clock if this one is off; reports whether it is new. */
-  async #freshly(say: () => Promise<unknown>): Promise<boolean> {
+  /** Says something patiently, and once more by the broker's clock if this one is off. */
+  async #freshly(say: () => Promise<unknown>): Promise<void> {
     const again = async (error: unknown): Promise<unknown> => {
       if (!isRefused(error, 'stale_timestamp')) throw error;
       return this.#patiently(say);
     };
     try {
-      return !((await this.#patiently(say).catch(again)) as { duplicate?: boolean }).duplicate;
+      await this.#patiently(say).catch(again);
     } catch (error) {
       // Without details it was said before: its answer was lost, or another worker said it. Otherwise something else
       // has its id, or offers the same.
-      if (isRefused(error, 'duplicate') && error.details === undefined) return false;
-      throw error;
+      if (!isRefused(error, 'duplicate') || error.details !== undefined) throw error;
     }
   }
 
