@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import socket
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -13,7 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+import uvicorn
 from test_agent import BUYER, COMPLIANCE, SELLER, Cups, run, seller
 
 from parley_asp import Accept, Agent, Commit, Counter, Deal, Decision
@@ -124,7 +127,6 @@ def test_wakeups(broker: Broker, load: Load) -> None:
     """A seller that is only called sells."""
     secret = "whsec_" + base64.b64encode(b"k" * 24).decode()
     sleeper = load("Sleep, and be called", SELLER)
-    assert callable(sleeper["wake"](secret))
 
     class Sleeper(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -153,6 +155,33 @@ def test_wakeups(broker: Broker, load: Load) -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_fastapi(broker: Broker, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seller in FastAPI, which is only called, sells; and it refuses a call that is not signed."""
+    secret = "whsec_" + base64.b64encode(b"k" * 24).decode()
+    monkeypatch.setenv("WAKEUP_SECRET", secret)
+    sleeper = load("Sleep, and be called", SELLER, 1)
+    sells = sleeper["agent"]
+    sells.on_invitation(lambda deal: Accept(deal.invitation))
+    sells.on_turn(lambda deal: None if deal.agreed else Accept(deal.their_offer))
+
+    async def main() -> None:
+        server = uvicorn.Server(uvicorn.Config(sleeper["app"], log_level="warning", lifespan="off"))
+        with socket.create_server(("127.0.0.1", 0)) as listens:
+            url = f"http://127.0.0.1:{listens.getsockname()[1]}/wake"
+            serving = asyncio.create_task(server.serve(sockets=[listens]))
+            await sells.call("wakeup.set", {"url": url, "secret": secret})
+            deal = await bought(load("Haggle on a ladder")["agent"])
+            async with httpx.AsyncClient() as stranger:
+                assert (await stranger.post(url, content=b"{}")).status_code == 401
+                assert (await stranger.get(url)).status_code == 405
+            server.should_exit = True
+            await serving
+        await sells.close()
+        assert deal.agreed and deal.agreed.raw["price"] == 60
+
+    run(main())
 
 
 def test_execution(broker: Broker, load: Load) -> None:

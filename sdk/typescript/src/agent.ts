@@ -66,6 +66,9 @@ interface Work<T> {
   first?: Act | undefined;
 }
 
+/** The agents that serve: they look again when a test has moved the broker's clock. */
+export const serving = new Set<{ lookAgain(): void }>();
+
 export interface Card {
   agentId: string;
   [member: string]: unknown;
@@ -123,12 +126,14 @@ export class Agent<T> {
 
   /** Begin to serve, in the background. */
   start(): this {
+    serving.add(this);
     if (!this.#loop) (this.#loop = this.#listen()).catch(() => undefined); // whom run does not wait for, onError was called
     return this;
   }
 
   /** Stop. What a handler decides from now on is not said; the next start decides it again. */
   async close(): Promise<void> {
+    serving.delete(this);
     this.#stop.abort();
     for (const end of this.#ends) end();
     for (const w of this.#work.values()) clearTimeout(w.timer);
@@ -156,7 +161,8 @@ export class Agent<T> {
     if (o.timeout !== undefined) timer = setTimeout(end, o.timeout);
     this.#ends.add(end);
     try {
-      if (!(await this.#invite(session, peer, subject, o))) this.#wake(session); // it is not new: there may be something to decide
+      await this.#invite(session, peer, subject, o);
+      this.#wake(session);
       const deal = (await Promise.race([over, late])) ?? work.last;
       if (this.#stop.signal.aborted && !deal?.over) throw new ParleyError('the agent was closed');
       return deal ?? (await this.deal(session));
@@ -272,6 +278,11 @@ export class Agent<T> {
     work.woken = true;
     if (snapshot) work.latest = snapshot;
     if (!work.running) void this.#serve(session, work);
+  }
+
+  /** Looks at all sessions again, such as after a test has moved the broker's clock. */
+  lookAgain(): void {
+    if (this.#loop && !this.#stop.signal.aborted) for (const session of this.#work.keys()) this.#wake(session);
   }
 
   /** Reduces a session as often as it is woken. Nothing that happens in it ends the agent. */
@@ -424,33 +435,31 @@ export class Agent<T> {
     }
   }
 
-  /** Invites, and reports whether the session is new: then nothing is to decide before there is news. */
-  async #invite(session: string, peer: string, subject: string, o: NegotiateOptions): Promise<boolean> {
+  async #invite(session: string, peer: string, subject: string, o: NegotiateOptions): Promise<void> {
     const terms = { purpose: subject, participants: [peer], mode: o.mode, policy: o.policy, schemas: this.#named && [this.#named] };
     await this.#publish();
     const draft = { performative: 'PROPOSE', body: { proposalId: 'invitation', type: 'session-invitation', subject, terms } };
     const id = await uuid7Of(session, noHash, draft.performative, draft.body);
     try {
-      return await this.#freshly(() => this.#transport.say(session, draft, undefined, id));
+      await this.#freshly(() => this.#transport.say(session, draft, undefined, id));
     } catch (error) {
-      if (isRefused(error, 'chain_conflict', 'wrong_state')) return false; // it is there already, from before a crash or by another worker
-      throw error;
+      // It is there already, from before a crash or by another worker.
+      if (!isRefused(error, 'chain_conflict', 'wrong_state')) throw error;
     }
   }
 
-  /** Says something patiently, and once more by the broker's clock if this one is off; reports whether it is new. */
-  async #freshly(say: () => Promise<unknown>): Promise<boolean> {
+  /** Says something patiently, and once more by the broker's clock if this one is off. */
+  async #freshly(say: () => Promise<unknown>): Promise<void> {
     const again = async (error: unknown): Promise<unknown> => {
       if (!isRefused(error, 'stale_timestamp')) throw error;
       return this.#patiently(say);
     };
     try {
-      return !((await this.#patiently(say).catch(again)) as { duplicate?: boolean }).duplicate;
+      await this.#patiently(say).catch(again);
     } catch (error) {
       // Without details it was said before: its answer was lost, or another worker said it. Otherwise something else
       // has its id, or offers the same.
-      if (isRefused(error, 'duplicate') && error.details === undefined) return false;
-      throw error;
+      if (!isRefused(error, 'duplicate') || error.details !== undefined) throw error;
     }
   }
 

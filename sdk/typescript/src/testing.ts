@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 import { accept, counter, inform, propose, reject, type Act } from './acts.js';
-import { Agent } from './agent.js';
+import { Agent, serving } from './agent.js';
 import type { Deal, Offer } from './deal.js';
 import { Faults } from './faults.js';
 import { program } from './program.js';
@@ -76,11 +76,15 @@ export class Broker {
     return JSON.parse(String(value ?? '{}'));
   }
 
-  /** Move the broker's clock, such as by `24h`; returns its time. Deadlines that have passed have ended what they end. */
+  /**
+   * Move the broker's clock, such as by `24h`; returns its time. Deadlines that have passed have ended what they end.
+   * The agents of this process look at their sessions again, since an offer that expires is no news.
+   */
   async advance(by: string): Promise<string> {
     this.#process?.stdin?.write(`advance ${by}\n`);
     const answer = (await this.#hear()) as { now?: string; error?: string };
     if (answer.now === undefined) throw new RangeError(answer.error);
+    for (const agent of serving) agent.lookAgain();
     return answer.now;
   }
 

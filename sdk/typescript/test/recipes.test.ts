@@ -2,10 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
+import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -18,8 +20,8 @@ interface Recipe {
   agent: Agent<Cups>;
   cheapest: (sellers: string[], until: Date) => Promise<Deal<Cups>[]>;
   POST: (request: Request) => Promise<Response>;
-  express: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  register: (url: string) => Promise<unknown>;
+  server: Server;
+  register?: (url: string) => Promise<unknown>;
 }
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -115,21 +117,33 @@ test('a tender', async () => {
   assert.ok(buys);
 });
 
-test('a seller that is only called sells', async () => {
+/** Has a recipe, which answers calls at a server, sell, and refuse a call that is not signed. */
+async function sold(name: string, serves: (recipe: Recipe) => Server): Promise<void> {
   await using broker = await Broker.start();
-  process.env['WAKEUP_SECRET'] = `whsec_${Buffer.from('k'.repeat(24)).toString('base64')}`;
-  const recipe = await load(broker, 'Sleep-and-be-called-0', SELLER);
+  const secret = (process.env['WAKEUP_SECRET'] = `whsec_${Buffer.from('k'.repeat(24)).toString('base64')}`);
+  const recipe = await load(broker, name, SELLER);
   await using sells = recipe.agent.onInvitation((deal) => accept(deal.invitation!)).onTurn((deal) => (deal.agreed ? undefined : accept(deal.theirOffer!)));
-  const server = createServer((request, response) => void recipe.express(request, response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  await recipe.register(`http://127.0.0.1:${(server.address() as AddressInfo).port}/wake`);
+  const server = serves(recipe);
+  if (!server.listening) await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/wake`;
+  await (recipe.register ?? ((at) => sells.call('wakeup.set', { url: at, secret })))(url);
   await using buys = (await load(broker, 'Haggle-on-a-ladder-0')).agent;
   assert.equal((await buys.negotiate(SELLER, 'cups', cups(60))).agreed?.terms.price, 60);
-  assert.equal((await recipe.POST(new Request('http://x/', { method: 'POST', body: '{}' }))).status, 401);
+  assert.equal((await fetch(url, { method: 'POST', body: '{}' })).status, 401);
   server.closeAllConnections();
   server.close();
-  assert.ok(sells);
-});
+}
+
+test('a seller that is only called sells, as a route of Next', () => sold('Sleep-and-be-called-0', ({ POST }) => createServer((request, response) => {
+  void text(request).then(async (body) => {
+    const answer = await POST(new Request('http://x/', { method: 'POST', body, headers: request.headers as Record<string, string> }));
+    response.writeHead(answer.status).end();
+  });
+}).listen(0, '127.0.0.1')));
+
+test('a seller that is only called sells, in Express', () => sold('Sleep-and-be-called-1', ({ server }) => server));
+
+test('a seller that is only called sells, in Hono', () => sold('Sleep-and-be-called-2', ({ server }) => server));
 
 test('a commitment that is carried out', async () => {
   await using broker = await Broker.start();

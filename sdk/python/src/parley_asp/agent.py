@@ -13,7 +13,9 @@ import inspect
 import logging
 import os
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
@@ -154,6 +156,7 @@ class Agent(Generic[T]):
 
     async def __aenter__(self) -> Agent[T]:
         self._loop = asyncio.create_task(self._listen(), name="parley")
+        SERVING.add(self)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -161,6 +164,7 @@ class Agent(Generic[T]):
 
     async def close(self) -> None:
         """Stop. What a handler decides from now on is not said; the next start decides it again."""
+        SERVING.discard(self)
         tasks = [t for t in [self._loop, *(w.task for w in self._work.values())] if t is not None]
         for w in self._work.values():
             if w.timer is not None:
@@ -217,9 +221,8 @@ class Agent(Generic[T]):
         final: asyncio.Future[Deal[T]] = asyncio.get_running_loop().create_future()
         work.finals.append(final)
         try:
-            work.first = _offer(first, subject)
-            if not await self._invite(session, with_, subject, mode, policy):
-                self._wake(session)  # it is not new: there may be something to decide
+            await self.open(with_, subject, first, mode=mode, key=key, policy=policy)
+            self._wake(session)
             return await asyncio.wait_for(asyncio.shield(final), timeout)
         except (TimeoutError, asyncio.TimeoutError):
             return work.last or await self.deal(session)
@@ -240,7 +243,7 @@ class Agent(Generic[T]):
         """Invite an agent, and return the session; ``reduce`` makes the first offer. Again it is the same session."""
         session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
-        work.first = _offer(first, subject)
+        work.first = Propose(first, subject=subject) if first is not None and not isinstance(first, Propose) else first
         await self._invite(session, with_, subject, mode, policy)
         return session
 
@@ -342,6 +345,12 @@ class Agent(Generic[T]):
             work.latest = snapshot
         if work.task is None or work.task.done():
             work.task = asyncio.create_task(self._serve(session, work), name=f"parley {session}")
+
+    def look_again(self) -> None:
+        """Look at all sessions again, from any thread, such as after a test has moved the broker's clock."""
+        if self._loop is not None:
+            for session in list(self._work):
+                self._loop.get_loop().call_soon_threadsafe(self._wake, session)
 
     async def _serve(self, session: str, work: _Work[T]) -> None:
         """Reduce a session as often as it is woken. Nothing that happens in it ends the agent."""
@@ -470,18 +479,17 @@ class Agent(Generic[T]):
         message_id = uuid7_of(deal.id, deal.head, act["performative"], act["body"])
         await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id))
 
-    async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> bool:
-        """Say something patiently, and once more by the broker's clock if this one is off; reports whether it is new."""
+    async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> None:
+        """Say something patiently, and once more by the broker's clock if this one is off."""
         try:
             try:
-                answer = await patiently(say)
+                await patiently(say)
             except StaleTimestamp:
-                answer = await patiently(say)
+                await patiently(say)
         except Duplicate as duplicate:
             if duplicate.details is not None:  # something else has its id, or offers the same
                 raise
-            return False  # it was said before: its answer was lost, or another worker said it
-        return not answer.get("duplicate")
+            # It was said before: its answer was lost, or another worker said it.
 
     async def _publish(self, name: str) -> None:
         """Register the model as a terms schema, once. The same again changes nothing, and another one is refused."""
@@ -493,8 +501,7 @@ class Agent(Generic[T]):
                 await self.call("schema.put", {"name": name, "schema": schema_of(self.terms)})
                 self._published = True
 
-    async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> bool:
-        """Invite, and report whether the session is new: then nothing is to decide before there is news."""
+    async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> None:
         terms: JSON = {"purpose": subject, "participants": [with_]}
         if mode != "asp/1":
             terms["mode"] = mode
@@ -506,10 +513,8 @@ class Agent(Generic[T]):
         body = {"proposalId": "invitation", "type": "session-invitation", "subject": subject, "terms": terms}
         act = {"performative": "PROPOSE", "body": body}
         message_id = uuid7_of(session, NO_HASH, "PROPOSE", body)
-        try:
-            return await self._freshly(lambda: self._transport.say(session, act, None, message_id))
-        except (ChainConflict, WrongState):
-            return False  # it is there already, from before a crash or by another worker
+        with suppress(ChainConflict, WrongState):  # it is there already, from before a crash or by another worker
+            await self._freshly(lambda: self._transport.say(session, act, None, message_id))
 
     def _rest(self, session: str, work: _Work[T], deal: Deal[T], seconds: float | None) -> None:
         """Look again when an offer expires, or when the handler wants to."""
@@ -533,9 +538,7 @@ class Agent(Generic[T]):
             log.exception("on_error raised")
 
 
-def _offer(first: Any, subject: str) -> Propose | None:
-    """The first offer, given as its terms or as the whole act."""
-    return first if first is None or isinstance(first, Propose) else Propose(first, subject=subject)
+SERVING: weakref.WeakSet[Agent[Any]] = weakref.WeakSet()  # they look again when a test has moved the broker's clock
 
 
 def _take(entries: list[JSON], snapshot: JSON) -> bool:

@@ -21,7 +21,7 @@ import pytest
 
 from ._json import JSON, loads
 from .acts import Accept, Act, Counter, Decision, Inform, Propose, Reject
-from .agent import Agent
+from .agent import SERVING, Agent
 from .deal import Deal, Offer
 from .faults import Faults
 
@@ -71,13 +71,18 @@ class Broker:
         return answer
 
     def advance(self, by: str) -> str:
-        """Move the broker's clock, such as by ``24h``; returns its time. Deadlines that have passed have ended what they end."""
+        """Move the broker's clock, such as by ``24h``; returns its time. Deadlines that have passed have ended what they end.
+
+        The agents of this process look at their sessions again, since an offer that expires is no news.
+        """
         assert self.process is not None and self.process.stdin is not None
         self.process.stdin.write(f"advance {by}\n")
         self.process.stdin.flush()
         answer = self._hear()
         if "error" in answer:
             raise ValueError(answer["error"])
+        for agent in list(SERVING):
+            agent.look_again()
         return str(answer["now"])
 
     def kill(self) -> None:

@@ -63,10 +63,13 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-def asgi(agent: Agent[Any], secret: str) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
-    """An ASGI application that answers calls: ``app.mount("/wake", asgi(agent, secret))`` in FastAPI or Starlette."""
+class asgi:
+    """An ASGI application that answers calls: ``app.add_route("/wake", asgi(agent, secret), methods=["POST"])`` in FastAPI or Starlette."""
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, agent: Agent[Any], secret: str) -> None:
+        self._agent, self._secret = agent, secret
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         body, more = b"", True
@@ -77,15 +80,13 @@ def asgi(agent: Agent[Any], secret: str) -> Callable[[Scope, Receive, Send], Awa
         if status == 204:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             try:
-                await handle(agent, secret, headers, body)
+                await handle(self._agent, self._secret, headers, body)
             except Forged:
                 status = 401
             except ParleyError:
                 status = 503
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": b""})
-
-    return app
 
 
 def lambda_handler(make: Callable[[], Agent[Any]], secret: str) -> Callable[[JSON, Any], JSON]:
