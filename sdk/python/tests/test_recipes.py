@@ -173,9 +173,9 @@ def test_fastapi(broker: Broker, load: Load, monkeypatch: pytest.MonkeyPatch) ->
             serving = asyncio.create_task(server.serve(sockets=[listens]))
             await sells.call("wakeup.set", {"url": url, "secret": secret})
             deal = await bought(load("Haggle on a ladder")["agent"])
-            async with httpx.AsyncClient() as stranger:
-                assert (await stranger.post(url, content=b"{}")).status_code == 401
-                assert (await stranger.get(url)).status_code == 405
+            async with httpx.AsyncClient() as anyone:
+                assert (await anyone.post(url, content=b"{}")).status_code == 401
+                assert (await anyone.get(url)).status_code == 405
             server.should_exit = True
             await serving
         await sells.close()
