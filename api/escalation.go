@@ -129,11 +129,8 @@ func (e *EscalationItem) Exactly(a *performatives.RulingsAuthority) *performativ
 	return &exact
 }
 
-// Confirms reports whether it asks to confirm what an agent has agreed to, an agreement or a delivery: it is
-// approved or denied as it is, and allows nothing else.
-func (e *EscalationItem) Confirms() bool {
-	return e.Reason == performatives.Confirmation || e.Reason == performatives.Delivered
-}
+// Confirms reports whether it asks to confirm what an agent has agreed to.
+func (e *EscalationItem) Confirms() bool { return escalation.Confirms(e.Reason) }
 
 // InForce is what the approvals so far allow together; nil is no bound.
 func (e *EscalationItem) InForce() (all *performatives.RulingsAuthority, approved bool) {

@@ -2,8 +2,6 @@ package api
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"math/big"
 	"slices"
 	"time"
@@ -150,8 +148,7 @@ func disputeShown(s *session.State, d *session.Dispute, v *DisputeView) performa
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(data)
-	return performatives.Hash("sha256:" + hex.EncodeToString(sum[:]))
+	return performatives.HashOf(data)
 }
 
 // addExecution shows what is carried out.

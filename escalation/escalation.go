@@ -101,9 +101,14 @@ const (
 // Open reports whether the item still waits for a decision.
 func (i *Item) Open() bool { return i.End.How == "" }
 
-// Confirms reports whether the item asks to confirm what an agent has agreed to: an agreement, or what
-// was delivered. It is approved or denied as it is.
-func (i *Item) Confirms() bool { return i.Body.Reason == performatives.Confirmation || i.OfDelivery() }
+// Confirms reports whether the item asks to confirm what an agent has agreed to.
+func (i *Item) Confirms() bool { return Confirms(i.Body.Reason) }
+
+// Confirms reports whether an item with a reason asks to confirm what an agent has agreed to: an agreement, or
+// what was delivered. It is approved or denied as it is, and allows nothing else.
+func Confirms(reason string) bool {
+	return reason == performatives.Confirmation || reason == performatives.Delivered
+}
 
 // OfDelivery reports whether the item asks to accept what was delivered.
 func (i *Item) OfDelivery() bool { return i.Body.Reason == performatives.Delivered }

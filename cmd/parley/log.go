@@ -13,11 +13,16 @@ func newLog(out io.Writer, level string, asJSON bool) (*zap.Logger, zap.AtomicLe
 	if err != nil {
 		return nil, from, err
 	}
+	return logTo(out, from, asJSON), from, nil
+}
+
+// logTo logs to out as JSON, or for people.
+func logTo(out io.Writer, from zapcore.LevelEnabler, asJSON bool) *zap.Logger {
 	shape := zap.NewProductionEncoderConfig()
 	shape.EncodeTime = zapcore.ISO8601TimeEncoder
 	encoder := zapcore.NewConsoleEncoder(shape)
 	if asJSON {
 		encoder = zapcore.NewJSONEncoder(shape)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), from)), from, nil
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), from))
 }

@@ -81,15 +81,13 @@ func report(cmd *cobra.Command, args []string, err error) int {
 	if _, wrong := errors.AsType[misused](err); wrong {
 		status = misuse
 	}
+	if asked(cmd, "log-json") { // serve logs its end, too
+		logTo(cmd.ErrOrStderr(), zap.ErrorLevel, true).Error(cmd.CommandPath()+" ends", zap.Error(err), zap.Int("status", status))
+		return status
+	}
 	text := plainError(cmd, err, status)
 	if wantsJSON(cmd, args) {
 		text = jsonError(err)
-	}
-	if asked(cmd, "log-json") { // serve logs its end, too
-		if log, _, wrong := newLog(cmd.ErrOrStderr(), "error", true); wrong == nil {
-			log.Error(cmd.CommandPath()+" ends", zap.Error(err), zap.Int("status", status))
-			return status
-		}
 	}
 	io.WriteString(cmd.ErrOrStderr(), text) //nolint:errcheck // nowhere to report it
 	return status

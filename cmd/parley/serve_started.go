@@ -14,8 +14,8 @@ import (
 	"github.com/parley-asp/parley/server"
 )
 
-// A fact is what is said of a broker once it serves: with --log-json a field, else a line with what it is for.
-type fact struct{ name, value, what string }
+// A fact is what is said of a broker once it serves: with --log-json a field, else a line, which goes on with more.
+type fact struct{ name, value, more string }
 
 // started says that a broker serves.
 func (s *serve) started(cmd *cobra.Command, n *server.Server) {
@@ -25,13 +25,13 @@ func (s *serve) started(cmd *cobra.Command, n *server.Server) {
 		for _, f := range facts {
 			fields = append(fields, zap.String(strings.ToLower(f.name), f.value))
 		}
-		s.notices(cmd).Info("parley is serving", fields...)
+		notices(cmd).Info("parley is serving", fields...)
 		return
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "parley %s is serving.\n", api.Version)
 	for _, f := range facts {
-		fmt.Fprintf(&b, "  %-9s %s\n", f.name, strings.TrimRight(f.value+" "+f.what, " "))
+		fmt.Fprintf(&b, "  %-9s %s\n", f.name, f.value+f.more)
 	}
 	if s.Dev {
 		b.WriteString(devWarning)
@@ -50,20 +50,20 @@ func (s *serve) facts(n *server.Server) []fact {
 	}
 	host, _ := os.Hostname() // it serves without a name, too
 	facts := []fact{
-		{"NATS", n.URL, fmt.Sprintf("(%s server, version %s)", where, n.Broker.Options.Conn.ConnectedServerVersion())},
+		{"NATS", n.URL, fmt.Sprintf(" (%s server, version %s)", where, n.Broker.Options.Conn.ConnectedServerVersion())},
 		{"WebSocket", n.WebsocketURL, ""},
 	}
 	if n.HTTPAddr != "" {
 		at := s.scheme() + "://" + n.HTTPAddr
-		facts = append(facts, fact{"HTTP", at, ""}, fact{"inbox", at + "/inbox/", " where humans decide"})
+		facts = append(facts, fact{"HTTP", at, ""}, fact{"inbox", at + "/inbox/", "  where humans decide"})
 	}
 	facts = append(facts, fact{"MACP", n.MACPAddr, ""})
 	if n.MonitorAddr != "" {
 		facts = append(facts, fact{"monitor", "http://" + n.MonitorAddr, ""})
 	}
 	facts = append(facts,
-		fact{"broker", n.ID, "in the log and in 'nats micro info asp'"}, fact{"host", host, ""}, fact{"data", data, ""},
-		fact{"key", string(n.Broker.Command.Key()), " verifies receipts and transcripts"})
+		fact{"broker", n.ID, "  in the log and in 'nats micro info asp'"}, fact{"host", host, ""}, fact{"data", data, ""},
+		fact{"key", string(n.Broker.Command.Key()), "  verifies receipts and transcripts"})
 	if s.NATS == "" {
 		facts = append(facts, fact{"sync", (*fsync)(&s.Sync).meaning(), ""})
 	}
@@ -72,24 +72,18 @@ func (s *serve) facts(n *server.Server) []fact {
 	case !n.ServesLogins():
 		facts = append(facts, fact{"logins", "as the external server is configured", ""})
 	default:
-		facts = append(facts, fact{"operator", filepath.Join(data, server.OperatorSeed), "logs in as operator"})
+		facts = append(facts, fact{"operator", filepath.Join(data, server.OperatorSeed), " logs in as operator"})
 	}
 	return slices.DeleteFunc(facts, func(f fact) bool { return f.value == "" })
 }
 
 // notices logs what is said at every level of the log.
-func (s *serve) notices(cmd *cobra.Command) *zap.Logger {
-	log, _, err := newLog(cmd.ErrOrStderr(), "info", true)
-	if err != nil {
-		return s.Log
-	}
-	return log
-}
+func notices(cmd *cobra.Command) *zap.Logger { return logTo(cmd.ErrOrStderr(), zap.InfoLevel, true) }
 
 // note says what is no line of the log: with --log-json it is one.
 func (s *serve) note(cmd *cobra.Command, text string) {
 	if s.logJSON {
-		s.notices(cmd).Info(text)
+		notices(cmd).Info(text)
 		return
 	}
 	note(cmd, text)

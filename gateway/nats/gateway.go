@@ -123,11 +123,8 @@ func (g *Gateway) begin() bool {
 }
 
 // openService presents the broker as the NATS micro service asp.
-func (g *Gateway) openService() error {
-	host, err := os.Hostname()
-	if err != nil {
-		return err
-	}
+func (g *Gateway) openService() (err error) {
+	host, _ := os.Hostname() // it serves without a name, too
 	g.micro, err = micro.AddService(g.o.Conn, micro.Config{
 		Name: api.ServiceName, Version: api.Version, QueueGroup: api.ServiceName,
 		Description:  "parley: session broker for agents that negotiate (npayload's Agent Session Protocol, " + performatives.Version + ")",
