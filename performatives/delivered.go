@@ -90,7 +90,7 @@ const (
 
 // Format is the version of the transcript's format: which rules a session keeps. Each
 // refuses more than the one before; session.Command.Before has the lists.
-const Format = 7
+const Format = 8
 
 // NewerFormatError is for an entry that pins a format later than [Format]: its session keeps rules that this version
 // does not know, so nobody may judge it by this version.

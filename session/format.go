@@ -55,7 +55,10 @@ package session
 //   - The obligations of a COMMIT are of its parties, and have an id each.
 //   - Nobody asks about an invitation that was accepted.
 //   - An INFORM event is the broker's.
+//
+// These rules hold since format 8:
 //   - A standby's INFORM answers a question or a query.
+//   - In convergent/1 a COMMIT after a terminal rejection names no offer that is over.
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

@@ -174,7 +174,7 @@ func (t *Command) answersTurn(turn Turn) bool {
 		inform, _ := t.Message.Body.(*performatives.InformBody)
 		_, queried := t.queries.Get(turn.Reference)
 		return slices.ContainsFunc(t.answerings, func(a answering) bool { return a.question.Offer == turn.Reference }) ||
-			inform.Query() == turn.Reference && (queried || t.Before(7))
+			inform.Query() == turn.Reference && (queried || t.Before(8))
 	}
 	return t.Offer != nil && t.Offer.ID == turn.Reference
 }

@@ -123,7 +123,7 @@ func withinRounds(t *session.Command) error {
 }
 
 // commitsRightly accepts a COMMIT of the initiator on what all accepted, or, when
-// an offer was rejected for good, one that says so.
+// an offer was rejected for good, one that says so and names no offer that is over.
 func commitsRightly(t *session.Command) error {
 	body, ok := t.Message.Body.(*asp.CommitBody)
 	if !ok {
@@ -143,6 +143,8 @@ func commitsRightly(t *session.Command) error {
 		return session.Violation("outcome_mismatch", "all have accepted an offer: the outcome of a COMMIT is agreed")
 	case phase == phaseConverged && body.ReferenceID != c.accepted(&t.State, t.Now):
 		return session.Violation("not_accepted", "the COMMIT names %q; all have accepted %q", body.ReferenceID, c.accepted(&t.State, t.Now))
+	case phase == phaseTerminal && !t.Before(8) && t.Offer != nil && t.Offer.StatusAt(t.Now) != session.Open:
+		return session.StillOpen(t)
 	case !t.Before(2) && (phase == phaseTerminal && saysOf(body.Action) == agreed || phase == phaseConverged && saysOf(body.Action) == refused):
 		return session.Violation("outcome_mismatch", "the action %q contradicts the outcome, which is %s", body.Action, cmp.Or(body.Outcome, "agreed"))
 	case phase == phaseNegotiating:

@@ -4,8 +4,10 @@ package formats
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,17 +40,25 @@ func TestEveryFormat(t *testing.T) {
 		if err != nil || len(files) == 0 {
 			t.Fatalf("there is no transcript of format %d: %v", format, err)
 		}
-		key, err := os.ReadFile(filepath.Join(dir, "broker.key"))
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, file := range files {
 			t.Run(strings.TrimPrefix(file, "testdata/"), func(t *testing.T) {
 				t.Parallel()
-				replays(t, file, format, performatives.Key(bytes.TrimSpace(key)))
+				replays(t, file, format, brokerOf(t, file))
 			})
 		}
 	}
+}
+
+// brokerOf is the key of the broker that made a transcript: in a file of its own, or that of its directory.
+func brokerOf(t *testing.T, file string) performatives.Key {
+	key, err := os.ReadFile(strings.TrimSuffix(file, ".jsonl") + ".key")
+	if errors.Is(err, fs.ErrNotExist) {
+		key, err = os.ReadFile(filepath.Join(filepath.Dir(file), "broker.key"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return performatives.Key(bytes.TrimSpace(key))
 }
 
 func replays(t *testing.T, file string, format int, key performatives.Key) {
