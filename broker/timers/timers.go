@@ -34,8 +34,17 @@ type Timers struct {
 	Options
 	stop func(context.Context) // nil before they are started
 
-	mu   sync.Mutex
-	held map[uint64]store.Delivery // those that fired and are not done, by sequence
+	mu      sync.Mutex
+	held    map[uint64]store.Delivery // those that fired and are not done, by sequence
+	waiting []fired                   // those of held that are not looked at yet, the oldest first
+	looking int                       // how many are looked at
+}
+
+// fired is a timer that fired.
+type fired struct {
+	store.Delivery
+	id performatives.SessionID
+	at time.Time
 }
 
 const (
@@ -56,6 +65,10 @@ const (
 	timerPull     = 2 * time.Second
 	timersAtOnce  = 256
 )
+
+// lookedAtOnce is how many sessions a broker looks at together, in the order in which their timers fired. When very
+// many fire, acts of other sessions wait for so many at most (BenchmarkDue).
+const lookedAtOnce = 2
 
 // New makes timers, which can be set from then on.
 func New(o Options) *Timers { return &Timers{Options: o, held: map[uint64]store.Delivery{}} }
@@ -127,7 +140,30 @@ func (t *Timers) due(m store.Delivery) {
 	if err != nil {
 		at = time.Time{} // a version before this one set the timer
 	}
-	t.Due(id, at, func(err error) { t.done(m, err) })
+	t.mu.Lock()
+	t.waiting = append(t.waiting, fired{m, id, at})
+	t.mu.Unlock()
+	t.lookAtNext()
+}
+
+// lookAtNext has the session looked at that has waited longest.
+func (t *Timers) lookAtNext() {
+	t.mu.Lock()
+	if len(t.waiting) == 0 || t.looking == lookedAtOnce {
+		t.mu.Unlock()
+		return
+	}
+	next := t.waiting[0]
+	t.waiting = t.waiting[1:]
+	t.looking++
+	t.mu.Unlock()
+	t.Due(next.id, next.at, func(err error) {
+		t.done(next.Delivery, err)
+		t.mu.Lock()
+		t.looking--
+		t.mu.Unlock()
+		t.lookAtNext()
+	})
 }
 
 // done acknowledges a timer, or has it come again.

@@ -140,15 +140,20 @@ func (s *site) submit(id performatives.SessionID, sender performatives.Agent, en
 // session opens one and lets it grow to a number of acts.
 func (s *site) session(acts int) performatives.SessionID {
 	id := testkit.NewSession()
-	s.submit(id, alpha, s.act(id, alpha, &performatives.ProposeBody{
-		ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "x", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
-	}))
-	s.submit(id, beta, s.act(id, beta, &performatives.AcceptBody{ReferenceID: "inv"}))
+	s.open(id)
 	for n := 2; n < acts; n++ {
 		sender, body := haggle(n)
 		s.submit(id, sender, s.act(id, sender, body))
 	}
 	return id
+}
+
+// open has alpha invite beta, who accepts.
+func (s *site) open(id performatives.SessionID) {
+	s.submit(id, alpha, s.act(id, alpha, &performatives.ProposeBody{
+		ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "x", Terms: []byte(`{"participants":["` + string(beta) + `"]}`),
+	}))
+	s.submit(id, beta, s.act(id, beta, &performatives.AcceptBody{ReferenceID: "inv"}))
 }
 
 // haggle is the n-th act of a negotiation that goes on for ever: an offer, a

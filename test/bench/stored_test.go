@@ -3,7 +3,6 @@ package bench
 import (
 	"flag"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,31 +46,38 @@ func BenchmarkStored(b *testing.B) {
 	}
 }
 
+// unlimited lets one client fill a store.
+var unlimited = limits.Limits{Rate: 1e9, Burst: -1, Sessions: -1, InFlight: -1}
+
 // A shelf is a site that stores finished sessions, and can be started again.
 type shelf struct {
 	*site
 	world *testkit.World
 }
 
-// newShelf fills one, many sessions at a time.
+// newShelf fills one.
 func newShelf(b *testing.B, sessions int) *shelf {
 	b.Helper()
-	w := testkit.NewWorld(b, testkit.Options{Sync: time.Minute, Limits: limits.Limits{Rate: 1e9, Burst: -1, Sessions: -1, InFlight: -1}})
-	s := &shelf{&site{TB: b}, w}
+	s := &shelf{&site{TB: b}, testkit.NewWorld(b, testkit.Options{Sync: time.Minute, Limits: unlimited})}
 	s.enter()
-	var filled atomic.Int64
+	s.fill(sessions, func(id performatives.SessionID) {
+		s.open(id)
+		s.submit(id, alpha, s.act(id, alpha, &performatives.CloseBody{Outcome: performatives.Completed}))
+	})
+	return s
+}
+
+// fill makes sessions, many at a time.
+func (s *shelf) fill(n int, each func(id performatives.SessionID)) {
 	var g errgroup.Group
-	for range 64 {
+	g.SetLimit(64)
+	for range n {
 		g.Go(func() error {
-			for filled.Add(1) <= int64(sessions) {
-				id := s.session(2)
-				s.submit(id, alpha, s.act(id, alpha, &performatives.CloseBody{Outcome: performatives.Completed}))
-			}
+			each(testkit.NewSession())
 			return nil
 		})
 	}
-	testkit.Must(b, g.Wait())
-	return s
+	testkit.Must(s, g.Wait())
 }
 
 // enter connects alpha and beta, again after a start.
