@@ -29,9 +29,11 @@ func plain(imports ...string) place { return place{imports: imports} }
 // free is a place where things are put together.
 var free = place{free: true}
 
-// testkit is what tests run against, and testkey has their keys: nothing of the program may import them.
+// testkit is what tests run against, natskit the part of it that needs no broker, and testkey has their keys:
+// nothing of the program may import them.
 const (
 	testkit = "test/testkit"
+	natskit = "test/natskit"
 	testkey = "test/testkey"
 )
 
@@ -117,8 +119,9 @@ var places = map[string]place{
 	"cmd/parley/demo":     plain("escalation", "session/agreement", "session/agreement/inclusion", "internal/background", "client", "gateway/macp/pb", "session/modes", "client/negotiator", "server", "performatives", "api/render", "session", "client/tender", "session/transcript", "api"),
 	"cmd/parley/bench":    plain("internal/background", "client", "server", "performatives", "api", "internal/natslogin"),
 	"cmd/parley":          free,
-	testkit:               free,   // and only tests may import it
-	testkey:               pure(), // the same
+	testkit:               free,                                                                                        // and only tests may import it
+	natskit:               plain("internal/background", "performatives", "server/embedded", "server/login", "session"), // the same
+	testkey:               pure(),                                                                                      // the same
 	"test/...":            free,
 }
 
@@ -149,6 +152,13 @@ var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer",
 // a test what should happen is waited for, time is synctest's or a testkit.Clock, and a context's
 // deadline ends what takes too long.
 var waits = []string{"Sleep", "After", "NewTimer", "NewTicker", "Tick"}
+
+// apart are the packages whose tests are of the package's own, and so would have all that imports it compiled once
+// more if they needed a broker. Their tests that do are in broker or in server.
+var apart = []string{"store", "broker/archive", "broker/availability", "broker/insights", "broker/registry", "broker/sessionlist", "server/embedded"}
+
+// whole are the packages that import what is apart.
+var whole = []string{testkit, "broker", "client", "server", "test/fault"}
 
 // vague are the words that no file and no package has in its name.
 var vague = []string{"util", "helper", "common", "manager", "handler"}
@@ -224,6 +234,8 @@ func TestArrowsAreChecked(t *testing.T) {
 		{"testkit in a test", "test/fault/witness.go", `import "github.com/parley-asp/parley/test/testkit"`, ""},
 		{"testkit in the program", "cmd/parley/serve.go", `import "github.com/parley-asp/parley/test/testkit"`, "only tests may import"},
 		{"a test's key in the program", "session/step.go", `import "github.com/parley-asp/parley/test/testkey"`, "only tests may import"},
+		{"a broker in a test of a part", "store/log_test.go", `import "github.com/parley-asp/parley/test/testkit"`, "the tests of store must not import test/testkit"},
+		{"a server in a test of a part", "store/log_test.go", `import "github.com/parley-asp/parley/test/natskit"`, ""},
 		{"no row", "gossip/gossip.go", ``, "gossip has no row"},
 		{"no row, tests only", "gossip/gossip_test.go", ``, ""},
 		{"IO", "session/step.go", `import "os/exec"`, "session is pure and must not import os/exec"},
@@ -246,8 +258,8 @@ func TestArrowsAreChecked(t *testing.T) {
 		{"a sleep", "test/bench/load.go", "import \"time\"\n\nfunc f() { time.Sleep(1) }", "time.Sleep: wait for"},
 		{"a timer's channel", "broker/log_test.go", "import \"time\"\n\nfunc f() { <-time.After(1) }", "time.After: wait for"},
 		{"a ticker", "test/testkit/clock.go", "import \"time\"\n\nvar t = time.NewTicker(1)", "time.NewTicker: wait for"},
-		{"a pause of a test's own", "broker/log_test.go", "func f() { background.Pause(nil, 1) }", "background.Pause: testkit.Eventually"},
-		{"the pause of all tests", "test/testkit/eventually.go", "func f() { background.Pause(nil, 1) }", ""},
+		{"a pause of a test's own", "broker/log_test.go", "func f() { background.Pause(nil, 1) }", "background.Pause: natskit.Eventually"},
+		{"the pause of all tests", "test/natskit/eventually.go", "func f() { background.Pause(nil, 1) }", ""},
 		{"a timer in the program", "broker/log.go", "import \"time\"\n\nvar t = time.NewTimer(1)", ""},
 		{"a switch over acts", "api/render/acts.go", "import \"github.com/parley-asp/parley/performatives\"\n\n" + overActs("performatives"), "api/render/acts.go:6: a switch over ProposeBody, CloseBody"},
 		{"a switch over acts, renamed", "session/modes/asp.go", "import asp \"github.com/parley-asp/parley/performatives\"\n\n" + overActs("asp"), "a switch over"},

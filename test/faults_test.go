@@ -61,7 +61,7 @@ func importFaults(name string, file *ast.File, say func(token.Pos, string, ...an
 		switch {
 		case isNATS && !here.pure && !isTest(name) && !slices.Contains(where, dir):
 			say(spec.Pos(), "%s must not import %s: only %s may", dir, imported, list(where))
-		case (ours == testkit || ours == testkey) && !isTest(name):
+		case (ours == testkit || ours == natskit || ours == testkey) && !isTest(name):
 			say(spec.Pos(), "only tests may import %s", ours)
 		case isOurs && !here.free && !slices.Contains(here.imports, ours):
 			say(spec.Pos(), "%s must not import %s; it may import %s", dir, ours, list(here.imports))
@@ -80,11 +80,16 @@ func importFaults(name string, file *ast.File, say func(token.Pos, string, ...an
 	}
 }
 
-// pauses is where testkit.Eventually is, which alone may pause between two looks.
-const pauses = "test/testkit/eventually.go"
+// pauses is where natskit.Eventually is, which alone may pause between two looks.
+const pauses = "test/natskit/eventually.go"
 
 // testFaults checks a file that is, or serves, tests.
 func testFaults(name string, file *ast.File, say func(token.Pos, string, ...any)) {
+	for _, spec := range file.Imports {
+		if ours, isOurs := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"/"); isOurs && slices.Contains(apart, path.Dir(name)) && slices.Contains(whole, ours) {
+			say(spec.Pos(), "the tests of %s must not import %s, which compiles it all once more: use natskit, or move the test to broker or server", path.Dir(name), ours)
+		}
+	}
 	eachUseOfTime(file, func(at token.Pos, used string) {
 		if slices.Contains(waits, used) {
 			say(at, "time.%s: wait for what should happen, not for time to pass", used)
@@ -103,7 +108,7 @@ func testFaults(name string, file *ast.File, say func(token.Pos, string, ...any)
 			say(sel.Pos(), "%s.%s: a test that cannot run fails", sel.X, sel.Sel.Name)
 		}
 		if on, ok := sel.X.(*ast.Ident); ok && on.Name == "background" && sel.Sel.Name == "Pause" && name != pauses && localName(file, "testing/synctest", "synctest") == "" {
-			say(sel.Pos(), "background.Pause: testkit.Eventually waits for what has no signal")
+			say(sel.Pos(), "background.Pause: natskit.Eventually waits for what has no signal")
 		}
 		return true
 	})

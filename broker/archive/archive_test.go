@@ -20,7 +20,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 // A shelf is a store with a session list, in which sessions have ended.
@@ -32,8 +32,8 @@ type shelf struct {
 
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Conn: testkit.StartServer(t).Connect(), Archive: true})
-	testkit.Must(t, err)
+	s, err := store.Open(t.Context(), store.Options{Conn: natskit.StartServer(t).Connect(), Archive: true})
+	natskit.Must(t, err)
 	t.Cleanup(s.Close)
 	w := &shelf{T: t, store: s}
 	w.list = w.openList()
@@ -44,7 +44,7 @@ func (w *shelf) openList() *sessionlist.List {
 	w.Helper()
 	r := archive.NewReader(w.store, zap.NewNop())
 	l, err := sessionlist.Open(w.Context(), sessionlist.Options{Store: w.store, FollowArchive: r.Follow, ArchivedRow: r.Row})
-	testkit.Must(w, err)
+	natskit.Must(w, err)
 	w.Cleanup(l.Close)
 	return l
 }
@@ -64,13 +64,13 @@ var closed = sessionlist.Row{State: session.Closed, Participants: []performative
 // ends is a session that has ended.
 func (w *shelf) ends() performatives.SessionID {
 	w.Helper()
-	id, last := testkit.NewSession(), uint64(0)
+	id, last := natskit.NewSession(), uint64(0)
 	for _, entry := range transcript {
 		var err error
 		last, err = w.store.Append(w.Context(), id, entry.Data, entry.Beside(), last)
-		testkit.Must(w, err)
+		natskit.Must(w, err)
 	}
-	testkit.Must(w, w.list.Write(w.Context(), id, closed, false))
+	natskit.Must(w, w.list.Write(w.Context(), id, closed, false))
 	return id
 }
 
@@ -85,7 +85,7 @@ func (w *shelf) opens(change ...func(*archive.Options)) *archive.Archiver {
 		c(&o)
 	}
 	a, err := archive.Open(w.Context(), o)
-	testkit.Must(w, err)
+	natskit.Must(w, err)
 	w.Cleanup(a.Close)
 	return a
 }
@@ -107,7 +107,7 @@ func TestArchiver(t *testing.T) {
 	t.Parallel()
 	w := newShelf(t)
 	ids := []performatives.SessionID{w.ends(), w.ends(), w.ends()}
-	testkit.Must(t, w.list.Write(t.Context(), ids[0], closed, false)) // again, as another broker does
+	natskit.Must(t, w.list.Write(t.Context(), ids[0], closed, false)) // again, as another broker does
 	points, listed := archive.Failpoints(), make(chan struct{}, len(ids))
 	w.opens(at(points[len(points)-1], func() { listed <- struct{}{} }))
 	for range ids {
@@ -133,7 +133,7 @@ func TestArchiver(t *testing.T) {
 	if got, err := later.Page(t.Context(), sessionlist.All(), "CLOSED", "", 9); err != nil || len(got) != len(ids) {
 		t.Errorf("%v are listed, %v, want %v", got, err, ids)
 	}
-	if got, err := reader.Archived(t.Context(), testkit.NewSession()); err != nil || got != nil {
+	if got, err := reader.Archived(t.Context(), natskit.NewSession()); err != nil || got != nil {
 		t.Errorf("of a session that is nowhere it has %q, %v", got, err)
 	}
 }
@@ -165,7 +165,7 @@ func TestNotEnded(t *testing.T) {
 func goroutines(t *testing.T) int {
 	t.Helper()
 	var all bytes.Buffer
-	testkit.Must(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
+	natskit.Must(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
 	return strings.Count(all.String(), "parley/broker/archive.(*Archiver)")
 }
 
@@ -186,7 +186,7 @@ func TestClose(t *testing.T) { //nolint:paralleltest // it counts goroutines
 			t.Error("an archiver that waits has no goroutine")
 		}
 		a.Close()
-		testkit.Eventually(t, point+": Close leaves no goroutine", func() bool { return goroutines(t) == 0 })
+		natskit.Eventually(t, point+": Close leaves no goroutine", func() bool { return goroutines(t) == 0 })
 		got, err := reader.Archived(t.Context(), id)
 		if err == nil && got == nil {
 			err = w.store.Read(t.Context(), api.SessionsStream, api.Session(id), 1, func(m store.Message) error {
@@ -203,5 +203,5 @@ func TestClose(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	if _, err := archive.Open(ctx, archive.Options{Store: w.store, List: w.list, Policy: archive.Policy{After: time.Hour}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Open with a cancelled context: %v", err)
 	}
-	testkit.Eventually(t, "a failed Open leaves no goroutine", func() bool { return goroutines(t) == 0 })
+	natskit.Eventually(t, "a failed Open leaves no goroutine", func() bool { return goroutines(t) == 0 })
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/parley-asp/parley/broker/availability"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 const agent performatives.Agent = "agent://acme.com/a_b/C"
@@ -23,21 +23,21 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // A world is a NATS server with brokers that watch agents, which here begin to sweep when told.
 type world struct {
 	*testing.T
-	*testkit.Server
-	*testkit.Clock
+	*natskit.Server
+	*natskit.Clock
 	removed *atomic.Bool // the agent is
 }
 
 func (w world) open() *availability.Agents {
 	w.Helper()
 	s, err := store.Open(w.Context(), store.Options{Conn: w.Connect(), Log: zap.NewNop()})
-	testkit.Must(w, err)
+	natskit.Must(w, err)
 	w.Cleanup(s.Close)
-	testkit.Must(w, s.EnsureConsumer(w.Context(), store.Consumer{Stream: api.InboxStream, Name: agent.Token(), Subject: api.InboxOf(agent)}))
+	natskit.Must(w, s.EnsureConsumer(w.Context(), store.Consumer{Stream: api.InboxStream, Name: agent.Token(), Subject: api.InboxOf(agent)}))
 	a, err := availability.Open(w.Context(), availability.Options{
 		Store: s, Known: func(a performatives.Agent) bool { return a == agent && !w.removed.Load() }, Now: w.Now, Log: zap.NewNop(),
 	})
-	testkit.Must(w, err)
+	natskit.Must(w, err)
 	w.Cleanup(a.Close)
 	return a
 }
@@ -53,12 +53,12 @@ func (w world) is(a *availability.Agents, online bool, lastSeen time.Time) {
 
 func (w world) until(holds func() bool) {
 	w.Helper()
-	testkit.Eventually(w, "it is so", holds)
+	natskit.Eventually(w, "it is so", holds)
 }
 
 func newWorld(t *testing.T) world {
 	t.Helper()
-	return world{t, testkit.StartServer(t), testkit.StoppedClock(start), new(atomic.Bool)}
+	return world{t, natskit.StartServer(t), natskit.StoppedClock(start), new(atomic.Bool)}
 }
 
 // An agent is online for a minute after each sign of life, at every broker, and was last seen
@@ -135,15 +135,15 @@ func TestConsumers(t *testing.T) {
 	w := newWorld(t)
 	a := w.open()
 	client, err := nats.Connect(w.URL) // in the account of principals
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	defer client.Close()
 	reply := client.NewInbox()
 	waiting, err := client.SubscribeSync(reply)
-	testkit.Must(t, err)
-	testkit.Must(t, client.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+api.InboxStream+"."+agent.Token(), reply, []byte(`{"batch":1,"expires":3600000000000}`)))
+	natskit.Must(t, err)
+	natskit.Must(t, client.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+api.InboxStream+"."+agent.Token(), reply, []byte(`{"batch":1,"expires":3600000000000}`)))
 	w.is(a, true, start)
 	js, err := jetstream.New(w.Connect())
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	pulls := func(n int) {
 		w.until(func() bool {
 			c, err := js.Consumer(t.Context(), api.InboxStream, agent.Token())
@@ -155,8 +155,8 @@ func TestConsumers(t *testing.T) {
 	w.is(a, false, start)
 	a.Sweep(t.Context())
 	w.is(a, true, start.Add(2*availability.OnlineFor))
-	testkit.Must(t, waiting.Unsubscribe())
-	testkit.Must(t, client.Flush())
+	natskit.Must(t, waiting.Unsubscribe())
+	natskit.Must(t, client.Flush())
 	pulls(0)
 	w.Advance(availability.OnlineFor)
 	a.Sweep(t.Context())

@@ -17,7 +17,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 const (
@@ -35,15 +35,15 @@ var (
 type keeper struct {
 	*custody.Custody
 	registry *registry.Registry
-	clock    *testkit.Clock
+	clock    *natskit.Clock
 }
 
-func open(t *testing.T, s *testkit.Server, change ...func(*custody.Options)) keeper {
+func open(t *testing.T, s *natskit.Server, change ...func(*custody.Options)) keeper {
 	t.Helper()
 	opened, err := store.Open(t.Context(), store.Options{Conn: s.Connect()})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	t.Cleanup(opened.Close)
-	clock := &testkit.Clock{}
+	clock := &natskit.Clock{}
 	timely := func(at time.Time) error {
 		if off := clock.Now().Sub(at).Abs(); off > 5*time.Minute {
 			return session.Refuse(session.StaleTimestamp, "stale")
@@ -51,45 +51,45 @@ func open(t *testing.T, s *testkit.Server, change ...func(*custody.Options)) kee
 		return nil
 	}
 	r, err := registry.Open(t.Context(), registry.Options{Store: opened, Broker: s.Signer.Key(), Now: clock.Now, Log: zap.NewNop(), Timely: timely})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	t.Cleanup(r.Close)
 	o := custody.Options{Store: opened, Registry: r, Secret: secret, Broker: s.Signer.Key(), Now: clock.Now, Timely: timely, Log: zap.NewNop()}
 	for _, c := range change {
 		c(&o)
 	}
 	c, err := custody.Open(t.Context(), o)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	t.Cleanup(c.Close)
 	return keeper{c, r, clock}
 }
 
 func (d keeper) add(t *testing.T, a performatives.Agent) performatives.Signer {
 	t.Helper()
-	signer := testkit.Signer(t, testkit.NewKey(t))
+	signer := natskit.Signer(t, natskit.NewKey(t))
 	_, err := d.registry.Add(t.Context(), api.Card{Agent: a, Key: signer.Key()})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	return signer
 }
 
 func (d keeper) token(t *testing.T, q api.AddToken) api.Token {
 	t.Helper()
 	made, err := d.TokenAdd(t.Context(), operator, q)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	return made
 }
 
 // bucket is all that the server has stored of the bucket.
-func bucket(t *testing.T, s *testkit.Server) (all []byte) {
+func bucket(t *testing.T, s *natskit.Server) (all []byte) {
 	t.Helper()
 	js, err := jetstream.New(s.Connect())
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	kv, err := js.KeyValue(t.Context(), api.KeysBucket)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	keys, err := kv.Keys(t.Context())
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	for _, k := range keys {
 		e, err := kv.Get(t.Context(), k)
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		all = append(append(all, k...), e.Value()...)
 	}
 	return all
@@ -99,14 +99,14 @@ func bucket(t *testing.T, s *testkit.Server) (all []byte) {
 // expires, at every broker.
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	one, two := open(t, s), open(t, s)
 	one.add(t, alpha)
 	kept := one.token(t, api.AddToken{Agent: alpha, Name: "cron", ReadOnly: true})
 	short := one.token(t, api.AddToken{Agent: alpha, Lifetime: time.Hour.Milliseconds()})
 
 	pass, err := two.Admit(t.Context(), kept.Token)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if pass.Agent != alpha || pass.Worker != kept.ID || !pass.ReadOnly || !pass.Expires.IsZero() {
 		t.Errorf("the token lets in %+v", pass)
 	}
@@ -123,7 +123,7 @@ func TestTokens(t *testing.T) {
 		t.Error("the bucket has the secret of a token")
 	}
 	list, err := one.TokenList(t.Context(), operator, api.ListTokens{Agent: alpha})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if len(list.Tokens) != 2 || list.Tokens[0].Token != "" || list.Tokens[1].Token != "" {
 		t.Errorf("the list is %+v", list.Tokens)
 	}
@@ -135,7 +135,7 @@ func TestTokens(t *testing.T) {
 	if _, err := one.TokenRemove(t.Context(), operator, api.TokenRef{ID: kept.ID}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), natskit.Patience)
 	defer cancel()
 	select {
 	case <-pass.Removed:
@@ -147,7 +147,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("a removed token: %v", err)
 		}
 	}
-	if _, err := one.TokenRemove(t.Context(), operator, api.TokenRef{ID: kept.ID}); testkit.CodeOf(err) != session.UnknownAgent {
+	if _, err := one.TokenRemove(t.Context(), operator, api.TokenRef{ID: kept.ID}); natskit.CodeOf(err) != session.UnknownAgent {
 		t.Errorf("removed twice: %v", err)
 	}
 }
@@ -155,19 +155,19 @@ func TestTokens(t *testing.T) {
 // The last use of a token is shown, at every broker.
 func TestLastUse(t *testing.T) {
 	t.Parallel()
-	d := open(t, testkit.StartServer(t))
+	d := open(t, natskit.StartServer(t))
 	d.add(t, alpha)
 	made := d.token(t, api.AddToken{Agent: alpha})
 	shown := func() string {
 		list, err := d.TokenList(t.Context(), operator, api.ListTokens{})
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		return list.Tokens[0].LastUsed
 	}
 	if shown() != "" {
 		t.Error("a token that nobody used has a last use")
 	}
 	_, err := d.Admit(t.Context(), made.Token)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if shown() == "" {
 		t.Error("a token that was used has no last use")
 	}
@@ -177,23 +177,23 @@ func TestLastUse(t *testing.T) {
 // under its URI later has neither.
 func TestRemovedPrincipal(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	d := open(t, s)
 	d.add(t, alpha)
 	made := d.token(t, api.AddToken{Agent: alpha})
 	hosted, err := d.AgentHost(t.Context(), operator, api.AgentRef{Agent: alpha})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	_, err = d.AgentRemove(t.Context(), operator, api.AgentRef{Agent: alpha})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	d.add(t, alpha)
 	if _, err := d.Admit(t.Context(), made.Token); !errors.Is(err, custody.ErrToken) {
 		t.Errorf("the old token: %v", err)
 	}
-	if _, err := d.Signer(t.Context(), alpha); testkit.CodeOf(err) != session.Unauthorized {
+	if _, err := d.Signer(t.Context(), alpha); natskit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("the old hosted key: %v", err)
 	}
 	again, err := d.AgentHost(t.Context(), operator, api.AgentRef{Agent: alpha})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if again.Registry.Devices[0].Key == hosted.Registry.Devices[0].Key {
 		t.Error("the new principal has the old hosted key")
 	}
@@ -203,51 +203,51 @@ func TestRemovedPrincipal(t *testing.T) {
 // installation, and open nowhere else.
 func TestHostedKeys(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	one, two := open(t, s), open(t, s)
 	outsider := open(t, s, func(o *custody.Options) { o.Secret = bytes.Repeat([]byte{8}, 32) })
 	card, err := one.AgentAdd(t.Context(), operator, api.AddAgent{Card: &api.Card{Agent: alpha}, Hosted: true})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if card.Key != "" || len(card.Registry.Devices) != 1 || card.Registry.Devices[0].Custody != performatives.Hosted {
 		t.Fatalf("the card is %+v", card)
 	}
 	again, err := one.AgentHost(t.Context(), operator, api.AgentRef{Agent: alpha})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	key := card.Registry.Devices[0].Key
 	if len(again.Registry.Devices) != 1 || again.Registry.Devices[0].Key != key {
 		t.Errorf("hosted again, it has %+v", again.Registry.Devices)
 	}
 	for _, d := range []keeper{one, two} {
-		for ; ; testkit.Must(t, t.Context().Err()) { // until the watch of the registry has the card
+		for ; ; natskit.Must(t, t.Context().Err()) { // until the watch of the registry has the card
 			if k, ok := d.registry.HostedKey(alpha); ok && k == key {
 				break
 			}
 		}
 		signer, err := d.Signer(t.Context(), alpha)
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		signature, err := performatives.SignBytes(signer, []byte("x"))
-		testkit.Must(t, err)
-		testkit.Must(t, performatives.VerifyBytes(key, []byte("x"), signature))
+		natskit.Must(t, err)
+		natskit.Must(t, performatives.VerifyBytes(key, []byte("x"), signature))
 	}
 	if _, err := outsider.Signer(t.Context(), alpha); err == nil {
 		t.Error("another installation opens the key")
 	}
-	if _, err := one.AgentUnhost(t.Context(), operator, api.AgentRef{Agent: alpha}); testkit.CodeOf(err) != session.Unauthorized {
+	if _, err := one.AgentUnhost(t.Context(), operator, api.AgentRef{Agent: alpha}); natskit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("an agent with no other key is unhosted: %v", err)
 	}
 	one.add(t, beta)
-	if _, err := one.Signer(t.Context(), beta); testkit.CodeOf(err) != session.Unauthorized {
+	if _, err := one.Signer(t.Context(), beta); natskit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("the broker signs for an agent that signs for itself: %v", err)
 	}
 	for _, change := range []func(context.Context, api.Caller, api.AgentRef) (api.Card, error){one.AgentHost, one.AgentUnhost} {
 		_, err := change(t.Context(), operator, api.AgentRef{Agent: beta})
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 	}
-	if _, err := one.Signer(t.Context(), beta); testkit.CodeOf(err) != session.Unauthorized {
+	if _, err := one.Signer(t.Context(), beta); natskit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("the broker signs for an agent that is no longer hosted: %v", err)
 	}
 	one.add(t, alice)
-	if _, err := one.AgentHost(t.Context(), operator, api.AgentRef{Agent: alice}); testkit.CodeOf(err) != session.Unauthorized {
+	if _, err := one.AgentHost(t.Context(), operator, api.AgentRef{Agent: alice}); natskit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("a human is hosted: %v", err)
 	}
 }
@@ -255,23 +255,23 @@ func TestHostedKeys(t *testing.T) {
 // A sealed key that somebody with the store's files moves to another agent does not open.
 func TestMovedKey(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	d := open(t, s)
 	for _, a := range []performatives.Agent{alpha, beta} {
 		_, err := d.AgentAdd(t.Context(), operator, api.AddAgent{Card: &api.Card{Agent: a}, Hosted: true})
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 	}
 	js, err := jetstream.New(s.Connect())
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	kv, err := js.KeyValue(t.Context(), api.KeysBucket)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	keys, err := kv.Keys(t.Context())
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	from, err := kv.Get(t.Context(), keys[0])
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	for _, k := range keys[1:] {
 		_, err = kv.Put(t.Context(), k, from.Value())
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 	}
 	moved := open(t, s)
 	opened := 0
@@ -289,7 +289,7 @@ func TestMovedKey(t *testing.T) {
 // once and at this broker.
 func TestProof(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	d := open(t, s)
 	signer := d.add(t, alpha)
 	prove := func(change ...func(*api.ProveToken)) api.ProveToken {
@@ -298,32 +298,32 @@ func TestProof(t *testing.T) {
 			c(&p)
 		}
 		signed, err := p.SigningBytes()
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		p.Signature, err = performatives.SignBytes(signer, signed)
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		return p
 	}
 	good := prove()
 	made, err := d.Prove(t.Context(), good)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	pass, err := d.Admit(t.Context(), made.Token)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if left := pass.Expires.Sub(d.clock.Now()); pass.Agent != alpha || left > time.Hour || left < 59*time.Minute {
 		t.Errorf("the token lets in %+v", pass)
 	}
-	if _, err := d.Prove(t.Context(), good); testkit.CodeOf(err) != session.Unauthorized {
+	if _, err := d.Prove(t.Context(), good); natskit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("a proof is used twice: %v", err)
 	}
 	_, err = d.TokenRemove(t.Context(), operator, api.TokenRef{ID: made.ID})
-	testkit.Must(t, err)
-	if _, err := d.Prove(t.Context(), good); testkit.CodeOf(err) != session.Unauthorized {
+	natskit.Must(t, err)
+	if _, err := d.Prove(t.Context(), good); natskit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("a proof makes a removed token again: %v", err)
 	}
 	_, strange := d.Prove(t.Context(), prove(func(p *api.ProveToken) { p.Agent = beta }))
 	forged := prove()
 	forged.Signature = good.Signature
 	_, wrong := d.Prove(t.Context(), forged)
-	if testkit.CodeOf(strange) != session.SignatureInvalid || strange.Error() != wrong.Error() {
+	if natskit.CodeOf(strange) != session.SignatureInvalid || strange.Error() != wrong.Error() {
 		t.Errorf("an outsider gets %q, and who is registered %q", strange, wrong)
 	}
 	for want, change := range map[session.Code]func(*api.ProveToken){
@@ -331,7 +331,7 @@ func TestProof(t *testing.T) {
 		session.StaleTimestamp:    func(p *api.ProveToken) { p.Timestamp = time.Now().Add(-time.Hour).UTC().Format(time.RFC3339Nano) },
 		session.MalformedEnvelope: func(p *api.ProveToken) { p.Timestamp = "now" },
 	} {
-		if _, err := d.Prove(t.Context(), prove(change)); testkit.CodeOf(err) != want {
+		if _, err := d.Prove(t.Context(), prove(change)); natskit.CodeOf(err) != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}

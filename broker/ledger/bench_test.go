@@ -8,7 +8,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 // leavesOf is how many leaves the log of BenchmarkProof has.
@@ -22,18 +22,18 @@ func BenchmarkProof(b *testing.B) {
 	drain := func() {
 		for _, s := range sent {
 			_, err := s.Stored()
-			testkit.Must(b, err)
+			natskit.Must(b, err)
 		}
 		sent = sent[:0]
 	}
 	name := func(i int) string { return fmt.Sprintf("s%07d", i) }
 	for i := range leavesOf {
 		leaf, err := inclusion.Leaf{Type: inclusion.Session, Hash: "sha256:" + name(i), At: "2026-03-07T14:30:00.000000000Z"}.Bytes()
-		testkit.Must(b, err)
+		natskit.Must(b, err)
 		one, err := p.store.Send(api.LogStream, store.Message{
 			Subject: api.Leaf(string(inclusion.Session), name(i)), Data: leaf, Header: store.Header{api.SessionHeader: {name(i)}},
 		}, 0)
-		testkit.Must(b, err)
+		natskit.Must(b, err)
 		if sent = append(sent, one); len(sent) == 2000 {
 			drain()
 		}
@@ -46,11 +46,11 @@ func BenchmarkProof(b *testing.B) {
 	for b.Loop() {
 		i = (i + 7_919_003) % leavesOf
 		proof, err := l.Proof(p.ctx, inclusion.Session, name(i))
-		testkit.Must(b, err)
+		natskit.Must(b, err)
 		if proof.Index != int64(i) {
 			b.Fatalf("leaf %d is at %d", i, proof.Index)
 		}
-		testkit.Must(b, proof.Verify(key))
+		natskit.Must(b, proof.Verify(key))
 	}
 }
 

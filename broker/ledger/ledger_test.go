@@ -20,7 +20,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 const origin = "acme.com/log"
@@ -59,15 +59,15 @@ func (b *board) Save(checkpoint string) error {
 type place struct {
 	testing.TB
 	ctx    context.Context //nolint:containedctx // the test's own
-	server *testkit.Server
+	server *natskit.Server
 	store  *store.Store
 }
 
 func newPlace(t testing.TB) *place {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), natskit.Patience)
 	t.Cleanup(cancel)
-	p := &place{TB: t, ctx: ctx, server: testkit.StartServer(t)}
+	p := &place{TB: t, ctx: ctx, server: natskit.StartServer(t)}
 	p.store = p.newStore()
 	return p
 }
@@ -75,7 +75,7 @@ func newPlace(t testing.TB) *place {
 func (p *place) newStore() *store.Store {
 	p.Helper()
 	s, err := store.Open(p.ctx, store.Options{Conn: p.server.Connect()})
-	testkit.Must(p, err)
+	natskit.Must(p, err)
 	p.Cleanup(s.Close)
 	return s
 }
@@ -95,7 +95,7 @@ func (p *place) open(b *board, change ...func(*ledger.Options)) *log {
 		c(&o)
 	}
 	l, err := ledger.Open(p.ctx, o)
-	testkit.Must(p, err)
+	natskit.Must(p, err)
 	p.Cleanup(l.Close)
 	site := httptest.NewServer(l)
 	p.Cleanup(site.Close)
@@ -107,15 +107,15 @@ func (l *log) append(ids ...string) {
 	l.p.Helper()
 	for _, id := range ids {
 		leaf, err := inclusion.Leaf{Type: inclusion.Session, Hash: "sha256:" + id, At: "2026-03-07T14:30:00.000000000Z"}.Bytes()
-		testkit.Must(l.p, err)
-		testkit.Must(l.p, l.Append(l.p.ctx, inclusion.Session, id, performatives.SessionID(id), leaf))
+		natskit.Must(l.p, err)
+		natskit.Must(l.p, l.Append(l.p.ctx, inclusion.Session, id, performatives.SessionID(id), leaf))
 	}
 }
 
 func (l *log) verifier() note.Verifier {
 	l.p.Helper()
 	v, err := inclusion.ParseKey(l.VerifierKey())
-	testkit.Must(l.p, err)
+	natskit.Must(l.p, err)
 	return v
 }
 
@@ -128,7 +128,7 @@ func (l *log) has(leaves int64) inclusion.Checkpoint {
 		l.mu.Unlock()
 		if signed != "" {
 			c, err := inclusion.Open(signed, l.verifier())
-			testkit.Must(l.p, err)
+			natskit.Must(l.p, err)
 			if c.Tree.N >= leaves {
 				return c
 			}
@@ -145,12 +145,12 @@ func (l *log) has(leaves int64) inclusion.Checkpoint {
 func (l *log) get(path string) (status int, body []byte, header http.Header) {
 	l.p.Helper()
 	r, err := http.NewRequestWithContext(l.p.ctx, http.MethodGet, l.site.URL+"/log/"+path, nil)
-	testkit.Must(l.p, err)
+	natskit.Must(l.p, err)
 	answer, err := l.site.Client().Do(r)
-	testkit.Must(l.p, err)
+	natskit.Must(l.p, err)
 	defer answer.Body.Close()
 	body, err = io.ReadAll(answer.Body)
-	testkit.Must(l.p, err)
+	natskit.Must(l.p, err)
 	return answer.StatusCode, body, answer.Header
 }
 
@@ -196,14 +196,14 @@ func TestLog(t *testing.T) {
 	reader := tlog.TileHashReader(c.Tree, tiles{l})
 	for _, i := range []int64{0, 255, 256, 511, 512, 599} {
 		proof, err := l.Proof(p.ctx, inclusion.Session, all[i])
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		if proof == nil || proof.Index != i {
 			t.Fatalf("leaf %d: %+v", i, proof)
 		}
-		testkit.Must(t, proof.Verify(l.verifier()))
+		natskit.Must(t, proof.Verify(l.verifier()))
 		path, err := tlog.ProveRecord(c.Tree.N, i, reader)
-		testkit.Must(t, err)
-		testkit.Must(t, tlog.CheckRecord(path, c.Tree.N, c.Tree.Hash, i, tlog.RecordHash(proof.Leaf)))
+		natskit.Must(t, err)
+		natskit.Must(t, tlog.CheckRecord(path, c.Tree.N, c.Tree.Hash, i, tlog.RecordHash(proof.Leaf)))
 		other := *proof
 		other.Leaf = []byte(strings.Replace(string(proof.Leaf), "s0", "s1", 1))
 		if other.Verify(l.verifier()) == nil {
@@ -363,7 +363,7 @@ func TestContradiction(t *testing.T) {
 // refusedBy waits until a ledger refuses for a reason.
 func refusedBy(l *log, why error) {
 	l.p.Helper()
-	testkit.Eventually(l.p, "the log refuses", func() bool {
+	natskit.Eventually(l.p, "the log refuses", func() bool {
 		if l.Refused() == nil {
 			l.p.Fatal("the log refuses nothing")
 		}
@@ -379,9 +379,9 @@ func TestRestored(t *testing.T) {
 	first.append(names(0, 5)...)
 	first.has(5)
 	bucket, err := p.store.Bucket(p.ctx, api.LedgerBucket, "", 0)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	_, err = bucket.Put(p.ctx, api.RestoredKey, []byte(`{"size":5}`))
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	restored := p.open(newBoard())
 	restored.append(names(5, 9)...)
 	first.has(9)
@@ -422,7 +422,7 @@ func TestUnsavedCheckpoint(t *testing.T) {
 	b.fails = nil
 	b.mu.Unlock()
 	l.has(1)
-	testkit.Eventually(t, "the checkpoint is served", func() bool { // after Save has returned
+	natskit.Eventually(t, "the checkpoint is served", func() bool { // after Save has returned
 		status, _, _ := l.get("checkpoint")
 		return status == http.StatusOK
 	})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 // TestTorn: a log whose stream lacks leaves is not served, and an operator is told why.
@@ -17,14 +17,14 @@ func TestTorn(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	js, err := jetstream.New(p.server.Connect())
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	stream, err := js.Stream(p.ctx, api.LogStream)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	config := stream.CachedInfo().Config
-	testkit.Must(t, js.DeleteStream(p.ctx, api.LogStream))
+	natskit.Must(t, js.DeleteStream(p.ctx, api.LogStream))
 	config.FirstSeq = 4 // the first three leaves are gone
 	_, err = js.CreateStream(p.ctx, config)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	l := p.open(newBoard())
 	l.append(names(3, 8)...)
 	for l.Trouble() == nil {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/parley-asp/parley/broker/ledger"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 // A witness is one of C2SP's tlog-witness, for one log.
@@ -37,12 +37,12 @@ type witness struct {
 func (p *place) newWitness(name string) *witness {
 	p.Helper()
 	private, public, err := note.GenerateKey(nil, name)
-	testkit.Must(p, err)
+	natskit.Must(p, err)
 	w := &witness{place: p, posted: make(chan struct{}, 1000)}
 	w.signer, err = cosignature.NewSignerForCosignatureV1(private)
-	testkit.Must(p, err)
+	natskit.Must(p, err)
 	w.key, err = inclusion.ParseWitness(public)
-	testkit.Must(p, err)
+	natskit.Must(p, err)
 	w.Server = httptest.NewServer(w)
 	p.Cleanup(w.Close)
 	return w
@@ -128,9 +128,9 @@ func (w *witness) asked(times int) {
 func witnessed(p *place, quorum int, all ...*witness) func(*ledger.Options) {
 	p.Helper()
 	l, err := ledger.Open(p.ctx, ledger.Options{Store: p.newStore(), Secret: secret, Origin: origin})
-	testkit.Must(p, err)
+	natskit.Must(p, err)
 	key, err := inclusion.ParseKey(l.VerifierKey())
-	testkit.Must(p, err)
+	natskit.Must(p, err)
 	l.Close()
 	o := ledger.Witnesses{Quorum: quorum}
 	for _, w := range all {
@@ -153,7 +153,7 @@ func (l *log) signedBy(all ...*witness) []string {
 		keys = append(keys, w.key)
 	}
 	lines, err := inclusion.Cosignatures(l.last(), keys)
-	testkit.Must(l.p, err)
+	natskit.Must(l.p, err)
 	return lines
 }
 
@@ -181,11 +181,11 @@ func TestWitnesses(t *testing.T) {
 	if next.last() != logs[0].last() {
 		t.Error("the next broker publishes other bytes")
 	}
-	testkit.Eventually(t, "the next broker proves a leaf", func() bool {
+	natskit.Eventually(t, "the next broker proves a leaf", func() bool {
 		proof, err := next.Proof(p.ctx, inclusion.Session, names(0, 1)[0])
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		if proof != nil {
-			testkit.Must(t, proof.Verify(next.verifier()))
+			natskit.Must(t, proof.Verify(next.verifier()))
 		}
 		return proof != nil
 	})

@@ -11,26 +11,26 @@ import (
 	"github.com/parley-asp/parley/broker/registry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 func enrol(t *testing.T, r *registry.Registry, a performatives.Agent) string {
 	t.Helper()
 	e, err := r.HumanEnrol(t.Context(), operator, api.EnrolHuman{Agent: a})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	return e.Code
 }
 
 // A code is good for 15 minutes, for one key, and however it is typed.
 func TestCode(t *testing.T) {
 	t.Parallel()
-	clock := testkit.StoppedClock(time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC))
-	r := open(t, testkit.StartServer(t), func(o *registry.Options) { o.Now = clock.Now })
+	clock := natskit.StoppedClock(time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC))
+	r := open(t, natskit.StartServer(t), func(o *registry.Options) { o.Now = clock.Now })
 	add(t, r, alice)
 
 	expired := enrol(t, r, alice)
 	clock.Advance(15 * time.Minute)
-	if _, err := r.Redeem(t.Context(), expired, newKey(t), "late"); testkit.CodeOf(err) != session.Unauthorized {
+	if _, err := r.Redeem(t.Context(), expired, newKey(t), "late"); natskit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("after 15 minutes: %v", err)
 	}
 	valid := enrol(t, r, alice)
@@ -38,11 +38,11 @@ func TestCode(t *testing.T) {
 	if who, err := r.Redeem(t.Context(), strings.ToLower(strings.ReplaceAll(valid, "-", " ")), newKey(t), "phone"); err != nil || who != alice {
 		t.Errorf("before 15 minutes are over: %q %v", who, err)
 	}
-	if _, err := r.Redeem(t.Context(), valid, newKey(t), "again"); testkit.CodeOf(err) != session.Unauthorized {
+	if _, err := r.Redeem(t.Context(), valid, newKey(t), "again"); natskit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("a second time: %v", err)
 	}
 	for a, want := range map[performatives.Agent]session.Code{alpha: session.MalformedEnvelope, anna: session.UnknownAgent} {
-		if _, err := r.HumanEnrol(t.Context(), operator, api.EnrolHuman{Agent: a}); testkit.CodeOf(err) != want {
+		if _, err := r.HumanEnrol(t.Context(), operator, api.EnrolHuman{Agent: a}); natskit.CodeOf(err) != want {
 			t.Errorf("a code for %s: %v, want %s", a, err, want)
 		}
 	}
@@ -51,7 +51,7 @@ func TestCode(t *testing.T) {
 // Of those who use one code at the same time, one enrols.
 func TestCodeRace(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	brokers := []*registry.Registry{open(t, s), open(t, s)}
 	if _, ok := brokers[1].Principal(login(t, add(t, brokers[0], alice))); !ok {
 		t.Fatal("the other broker does not know alice")
@@ -63,9 +63,9 @@ func TestCodeRace(t *testing.T) {
 		key := newKey(t)
 		running.Go(func() {
 			_, err := brokers[i%2].Redeem(t.Context(), shared, key, "browser")
-			switch testkit.CodeOf(err) {
+			switch natskit.CodeOf(err) {
 			case "":
-				testkit.Must(t, err)
+				natskit.Must(t, err)
 				enrolled.Add(1)
 			case session.Unauthorized:
 			default:
@@ -82,30 +82,30 @@ func TestCodeRace(t *testing.T) {
 // A human has 16 devices at most. One that is taken away makes room.
 func TestMaxDevices(t *testing.T) {
 	t.Parallel()
-	r := open(t, testkit.StartServer(t))
+	r := open(t, natskit.StartServer(t))
 	add(t, r, alice)
 	var last performatives.Key
 	for range 16 {
 		last = newKey(t)
 		_, err := r.Redeem(t.Context(), enrol(t, r, alice), last, strings.Repeat("é", 100))
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 	}
 	if name := r.Devices(alice)[0].Name; name != strings.Repeat("é", 80) {
 		t.Errorf("the name has %d characters", len([]rune(name)))
 	}
 	more := enrol(t, r, alice)
-	if _, err := r.Redeem(t.Context(), more, newKey(t), "one more"); testkit.CodeOf(err) != session.TooLarge {
+	if _, err := r.Redeem(t.Context(), more, newKey(t), "one more"); natskit.CodeOf(err) != session.TooLarge {
 		t.Errorf("one more: %v", err)
 	}
-	if _, err := r.HumanUnenrol(t.Context(), api.Caller{Agent: anna}, api.DeviceRef{Agent: alice, Key: last}); testkit.CodeOf(err) != session.Unauthorized {
+	if _, err := r.HumanUnenrol(t.Context(), api.Caller{Agent: anna}, api.DeviceRef{Agent: alice, Key: last}); natskit.CodeOf(err) != session.Unauthorized {
 		t.Errorf("taken away by another human: %v", err)
 	}
-	if _, err := r.HumanUnenrol(t.Context(), api.Caller{Agent: alpha}, api.DeviceRef{Key: last}); testkit.CodeOf(err) != session.MalformedEnvelope {
+	if _, err := r.HumanUnenrol(t.Context(), api.Caller{Agent: alpha}, api.DeviceRef{Key: last}); natskit.CodeOf(err) != session.MalformedEnvelope {
 		t.Errorf("taken away by an agent: %v", err)
 	}
 	_, err := r.HumanUnenrol(t.Context(), api.Caller{Agent: alice}, api.DeviceRef{Key: last})
-	testkit.Must(t, err)
-	if _, err := r.HumanUnenrol(t.Context(), operator, api.DeviceRef{Agent: alice, Key: last}); testkit.CodeOf(err) != session.UnknownAgent {
+	natskit.Must(t, err)
+	if _, err := r.HumanUnenrol(t.Context(), operator, api.DeviceRef{Agent: alice, Key: last}); natskit.CodeOf(err) != session.UnknownAgent {
 		t.Errorf("taken away twice: %v", err)
 	}
 	if _, err := r.Redeem(t.Context(), more, last, "again"); err != nil {

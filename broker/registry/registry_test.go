@@ -14,7 +14,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 var operator = api.Caller{Operator: true}
 
 // open opens the registry of one broker; those on the same server share it.
-func open(t *testing.T, s *testkit.Server, change ...func(*registry.Options)) *registry.Registry {
+func open(t *testing.T, s *natskit.Server, change ...func(*registry.Options)) *registry.Registry {
 	t.Helper()
 	o := registry.Options{
 		Store: openStore(t, s), Broker: s.Signer.Key(), Now: time.Now, Log: zap.NewNop(), Timely: func(time.Time) error { return nil },
@@ -36,15 +36,15 @@ func open(t *testing.T, s *testkit.Server, change ...func(*registry.Options)) *r
 		c(&o)
 	}
 	r, err := registry.Open(t.Context(), o)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	t.Cleanup(r.Close)
 	return r
 }
 
-func openStore(t *testing.T, s *testkit.Server) *store.Store {
+func openStore(t *testing.T, s *natskit.Server) *store.Store {
 	t.Helper()
 	opened, err := store.Open(t.Context(), store.Options{Conn: s.Connect()})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	t.Cleanup(opened.Close)
 	return opened
 }
@@ -52,28 +52,28 @@ func openStore(t *testing.T, s *testkit.Server) *store.Store {
 // add registers a principal with a new key. Humans may decide.
 func add(t *testing.T, r *registry.Registry, a performatives.Agent) performatives.Signer {
 	t.Helper()
-	signer := testkit.Signer(t, testkit.NewKey(t))
-	_, err := r.Add(t.Context(), api.Card{Agent: a, Key: signer.Key(), LoginKeys: testkit.LoginKeys(t, signer), Registry: api.Registry{MayDecide: a.IsHuman()}})
-	testkit.Must(t, err)
+	signer := natskit.Signer(t, natskit.NewKey(t))
+	_, err := r.Add(t.Context(), api.Card{Agent: a, Key: signer.Key(), LoginKeys: natskit.LoginKeys(t, signer), Registry: api.Registry{MayDecide: a.IsHuman()}})
+	natskit.Must(t, err)
 	return signer
 }
 
 // login is the login key of who signs.
 func login(t *testing.T, signer performatives.Signer) performatives.Key {
 	t.Helper()
-	return testkit.LoginKeys(t, signer)[0]
+	return natskit.LoginKeys(t, signer)[0]
 }
 
 func newKey(t *testing.T) performatives.Key {
 	t.Helper()
-	return performatives.Key(testkit.Public(t, testkit.NewKey(t)))
+	return performatives.Key(natskit.Public(t, natskit.NewKey(t)))
 }
 
 // A login finds what another broker has just registered. A registry that is closed
 // learns nothing any more.
 func TestTwoBrokers(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	one, two, closed := open(t, s), open(t, s), open(t, s)
 	closed.Close()
 	signer := add(t, one, alpha)
@@ -93,7 +93,7 @@ func TestTwoBrokers(t *testing.T) {
 // Of changes to one card at the same time, on two brokers, none is lost.
 func TestConcurrentChanges(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	brokers := []*registry.Registry{open(t, s), open(t, s)}
 	own := add(t, brokers[0], alice)
 	if _, ok := brokers[1].Principal(login(t, own)); !ok {
@@ -105,7 +105,7 @@ func TestConcurrentChanges(t *testing.T) {
 		r, key := brokers[i%2], newKey(t)
 		keys = append(keys, key)
 		e, err := r.HumanEnrol(t.Context(), operator, api.EnrolHuman{Agent: alice})
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		running.Go(func() {
 			if _, err := r.Redeem(t.Context(), e.Code, key, "browser"); err != nil {
 				t.Error(err)
@@ -127,16 +127,16 @@ func TestConcurrentChanges(t *testing.T) {
 // A key belongs to one principal, and no principal has one of the installation's.
 func TestKeyHasOneOwner(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	reserved := newKey(t)
 	r := open(t, s, func(o *registry.Options) { o.Reserved = []performatives.Key{reserved} })
 	taken := add(t, r, beta).Key()
 	add(t, r, alpha)
 	for name, key := range map[string]performatives.Key{"another's": taken, "the broker's": s.Signer.Key(), "the installation's": reserved} {
-		if _, err := r.Add(t.Context(), api.Card{Agent: alpha, Key: key}); testkit.CodeOf(err) != session.Duplicate {
+		if _, err := r.Add(t.Context(), api.Card{Agent: alpha, Key: key}); natskit.CodeOf(err) != session.Duplicate {
 			t.Errorf("%s key is registered: %v", name, err)
 		}
-		if _, _, err := r.AgentRotate(t.Context(), operator, api.RotateKey{Agent: alpha, Key: key}); testkit.CodeOf(err) != session.Duplicate {
+		if _, _, err := r.AgentRotate(t.Context(), operator, api.RotateKey{Agent: alpha, Key: key}); natskit.CodeOf(err) != session.Duplicate {
 			t.Errorf("%s key is rotated to: %v", name, err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestKeyHasOneOwner(t *testing.T) {
 // signed once; and a login key signs nothing (PROTOCOL.md §3).
 func TestKeyHasOnePurpose(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	r := open(t, s)
 	a, b := add(t, r, alpha), add(t, r, beta)
 	if who, logsIn := r.Principal(a.Key()); logsIn {
@@ -157,12 +157,12 @@ func TestKeyHasOnePurpose(t *testing.T) {
 	}
 	add(t, r, alice)
 	e, err := r.HumanEnrol(t.Context(), operator, api.EnrolHuman{Agent: alice})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	browser, former, next := newKey(t), a.Key(), newKey(t)
 	_, err = r.Redeem(t.Context(), e.Code, browser, "browser")
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	_, release, err := r.AgentRotate(t.Context(), operator, api.RotateKey{Agent: alpha, Key: next})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	release()
 	twice := newKey(t)
 	for name, logins := range map[string][]performatives.Key{
@@ -171,7 +171,7 @@ func TestKeyHasOnePurpose(t *testing.T) {
 		"that is none": {"U"}, "that is there twice": {twice, twice},
 	} {
 		_, err := r.Add(t.Context(), api.Card{Agent: alpha, Key: next, LoginKeys: logins})
-		if is := testkit.CodeOf(err); is != session.Duplicate && is != session.SchemaInvalid {
+		if is := natskit.CodeOf(err); is != session.Duplicate && is != session.SchemaInvalid {
 			t.Errorf("a key %s is registered to log in: %v", name, err)
 		}
 		if _, _, err := r.AgentRotate(t.Context(), operator, api.RotateKey{Agent: alpha, Key: next, LoginKeys: logins}); err == nil {
@@ -179,13 +179,13 @@ func TestKeyHasOnePurpose(t *testing.T) {
 		}
 	}
 	for name, key := range map[string]performatives.Key{"logs in": login(t, a), "logs in for another": login(t, b)} {
-		if _, err := r.Add(t.Context(), api.Card{Agent: alpha, Key: key}); testkit.CodeOf(err) != session.Duplicate {
+		if _, err := r.Add(t.Context(), api.Card{Agent: alpha, Key: key}); natskit.CodeOf(err) != session.Duplicate {
 			t.Errorf("a key that %s is registered to sign: %v", name, err)
 		}
 	}
 	e, err = r.HumanEnrol(t.Context(), operator, api.EnrolHuman{Agent: alice})
-	testkit.Must(t, err)
-	if _, err := r.Redeem(t.Context(), e.Code, login(t, b), "browser"); testkit.CodeOf(err) != session.Duplicate {
+	natskit.Must(t, err)
+	if _, err := r.Redeem(t.Context(), e.Code, login(t, b), "browser"); natskit.CodeOf(err) != session.Duplicate {
 		t.Errorf("a login key is enrolled as a browser's: %v", err)
 	}
 	if _, err := r.Add(t.Context(), api.Card{Agent: alpha, Key: next, LoginKeys: []performatives.Key{login(t, a), twice}}); err != nil {
@@ -198,9 +198,9 @@ func TestSharedKeys(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
 	for _, shared := range []bool{false, true} {
-		r := open(t, testkit.StartServer(t), func(o *registry.Options) { o.Shared = shared })
+		r := open(t, natskit.StartServer(t), func(o *registry.Options) { o.Shared = shared })
 		_, err := r.Add(t.Context(), api.Card{Agent: alpha, Key: key})
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		if _, logsIn := r.Principal(key); logsIn != shared {
 			t.Errorf("--shared-keys is %t, and the key logs in: %t", shared, logsIn)
 		}
@@ -208,7 +208,7 @@ func TestSharedKeys(t *testing.T) {
 			t.Errorf("without a login key are %q", n)
 		}
 		_, release, err := r.AgentRotate(t.Context(), operator, api.RotateKey{Agent: alpha, Key: newKey(t), LoginKeys: []performatives.Key{newKey(t)}})
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		release()
 		if _, logsIn := r.Principal(key); logsIn {
 			t.Error("the shared key logs in after it was replaced")
@@ -220,7 +220,7 @@ func TestSharedKeys(t *testing.T) {
 // principal that rotates its key has the reply first.
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	var here []performatives.Key
 	there := make(chan performatives.Key, 8)
 	r := open(t, s, func(o *registry.Options) {
@@ -230,7 +230,7 @@ func TestDisconnect(t *testing.T) {
 		o.Disconnect = func(_ performatives.Agent, k performatives.Key) { there <- k }
 	})
 	knows := func(a performatives.Agent, is func(api.Card) bool) { // or the next change replaces it
-		testkit.Eventually(t, "the other registry knows of the change", func() bool {
+		natskit.Eventually(t, "the other registry knows of the change", func() bool {
 			card, known := other.Card(a)
 			return known && is(card)
 		})
@@ -249,14 +249,14 @@ func TestDisconnect(t *testing.T) {
 	old, next := add(t, r, alpha), newKey(t)
 	knows(alpha, func(c api.Card) bool { return c.Key == old.Key() })
 	_, release, err := r.AgentRotate(t.Context(), operator, api.RotateKey{Agent: alpha, Key: newKey(t)})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	release()
 	knows(alpha, func(c api.Card) bool { return c.Key != old.Key() })
 	if len(here) > 0 {
 		t.Error("a login key is disconnected with another key that signs")
 	}
 	_, release, err = r.AgentRotate(t.Context(), operator, api.RotateKey{Agent: alpha, Key: newKey(t), LoginKeys: []performatives.Key{next}})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if len(here) > 0 {
 		t.Error("the old key is disconnected before the reply")
 	}
@@ -264,24 +264,24 @@ func TestDisconnect(t *testing.T) {
 	disconnected("a rotated key", login(t, old))
 
 	_, err = r.Remove(t.Context(), alpha)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	disconnected("a removed principal", next)
 
 	signer := add(t, r, alice)
-	decider, logins := signer.Key(), testkit.LoginKeys(t, signer)
+	decider, logins := signer.Key(), natskit.LoginKeys(t, signer)
 	_, err = r.Add(t.Context(), api.Card{Agent: alice, Key: decider, LoginKeys: logins, Description: "on leave", Registry: api.Registry{MayDecide: true}})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	knows(alice, func(c api.Card) bool { return c.Registry.MayDecide })
 	_, err = r.Add(t.Context(), api.Card{Agent: alice, Key: decider, LoginKeys: logins})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	disconnected("a human who may not decide any more", logins[0])
 }
 
 // Who is removed is not registered, and can be registered again.
 func TestRemove(t *testing.T) {
 	t.Parallel()
-	r := open(t, testkit.StartServer(t))
-	if _, err := r.Remove(t.Context(), alpha); testkit.CodeOf(err) != session.UnknownAgent {
+	r := open(t, natskit.StartServer(t))
+	if _, err := r.Remove(t.Context(), alpha); natskit.CodeOf(err) != session.UnknownAgent {
 		t.Errorf("removed before it was registered: %v", err)
 	}
 	signer := add(t, r, alpha)
@@ -292,7 +292,7 @@ func TestRemove(t *testing.T) {
 	if _, logsIn := r.Principal(login(t, signer)); logsIn {
 		t.Error("a removed principal logs in")
 	}
-	if _, err := r.AgentRegister(t.Context(), api.Caller{Agent: alpha}, api.RegisterAgent{Card: &api.Card{}}); testkit.CodeOf(err) != session.UnknownAgent {
+	if _, err := r.AgentRegister(t.Context(), api.Caller{Agent: alpha}, api.RegisterAgent{Card: &api.Card{}}); natskit.CodeOf(err) != session.UnknownAgent {
 		t.Errorf("a removed principal registers itself: %v", err)
 	}
 	if add(t, r, alpha).Key() == key {
@@ -305,7 +305,7 @@ func TestRemove(t *testing.T) {
 func TestDeciders(t *testing.T) {
 	t.Parallel()
 	for dev, want := range map[bool]int{false: 1, true: 2} {
-		s := testkit.StartServer(t)
+		s := natskit.StartServer(t)
 		r := open(t, s, func(o *registry.Options) { o.Dev = dev })
 		for _, c := range []api.Card{
 			{Agent: alice, Registry: api.Registry{MayDecide: true}},
@@ -316,7 +316,7 @@ func TestDeciders(t *testing.T) {
 		} {
 			c.Key = newKey(t)
 			_, err := r.Add(t.Context(), c)
-			testkit.Must(t, err)
+			natskit.Must(t, err)
 		}
 		if got := r.Deciders("acme.com"); len(got) != want {
 			t.Errorf("dev %t: %d may decide, want %d: %v", dev, len(got), want, got)
@@ -327,9 +327,9 @@ func TestDeciders(t *testing.T) {
 // Under --dev whoever is named is registered, once, and the broker is not.
 func TestMeet(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	strict, dev := open(t, s), open(t, s, func(o *registry.Options) { o.Dev = true })
-	testkit.Must(t, strict.Meet(t.Context(), alpha))
+	natskit.Must(t, strict.Meet(t.Context(), alpha))
 	if _, ok := strict.Member(alpha); ok {
 		t.Error("a principal that nobody registered is a member without --dev")
 	}
@@ -337,10 +337,10 @@ func TestMeet(t *testing.T) {
 		t.Errorf("a new human under --dev is %+v", m)
 	}
 	for range 2 {
-		testkit.Must(t, dev.Meet(t.Context(), alice, "", performatives.BrokerAgent(s.Signer.Key()), alpha))
+		natskit.Must(t, dev.Meet(t.Context(), alice, "", performatives.BrokerAgent(s.Signer.Key()), alpha))
 	}
 	all, err := dev.AgentList(t.Context(), operator, api.ListAgents{})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if len(all.Agents) != 2 || all.Agents[0].Agent != alpha || all.Agents[1].Agent != alice {
 		t.Errorf("registered are %+v", all.Agents)
 	}
@@ -349,7 +349,7 @@ func TestMeet(t *testing.T) {
 // A list comes in pages, filtered. Limits and devices are for their own organisation.
 func TestAgentList(t *testing.T) {
 	t.Parallel()
-	r := open(t, testkit.StartServer(t))
+	r := open(t, natskit.StartServer(t))
 	for _, a := range []performatives.Agent{alpha, beta, anna} {
 		add(t, r, a)
 	}
@@ -357,7 +357,7 @@ func TestAgentList(t *testing.T) {
 		Agent: alice, Key: newKey(t), Capabilities: []string{"leases", "data.csv"},
 		Registry: api.Registry{MayDecide: true, Limits: []performatives.Limit{{Currency: "USD", MaxAmount: 5}}},
 	})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	for _, test := range []struct {
 		q    api.ListAgents
 		want []performatives.Agent
@@ -372,7 +372,7 @@ func TestAgentList(t *testing.T) {
 		{api.ListAgents{Capability: "data"}, nil, ""},
 	} {
 		found, err := r.AgentList(t.Context(), api.Caller{Agent: beta}, test.q)
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		var got []performatives.Agent
 		for _, c := range found.Agents {
 			got = append(got, c.Agent)

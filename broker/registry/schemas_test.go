@@ -10,17 +10,17 @@ import (
 	"github.com/parley-asp/parley/broker/registry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 // A name means one schema for ever, on every broker. An organisation takes only so
 // many names, and an operator any number.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
-	s := testkit.StartServer(t)
+	s := natskit.StartServer(t)
 	openSchemas := func() *registry.Schemas {
 		opened, err := registry.OpenSchemas(t.Context(), registry.SchemasOptions{Store: openStore(t, s), Max: 2, MaxBytes: 1000, Log: zap.NewNop()})
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		t.Cleanup(opened.Close)
 		return opened
 	}
@@ -43,7 +43,7 @@ func TestSchemas(t *testing.T) {
 		{one, "", "fourth-v1", `{"type":"object"}`, ""},
 	} {
 		c := api.Caller{Agent: test.by, Operator: test.by == ""}
-		if _, err := test.at.Put(t.Context(), c, api.PutSchema{Name: test.name, Schema: []byte(test.schema)}); testkit.CodeOf(err) != test.want || test.want == "" && err != nil {
+		if _, err := test.at.Put(t.Context(), c, api.PutSchema{Name: test.name, Schema: []byte(test.schema)}); natskit.CodeOf(err) != test.want || test.want == "" && err != nil {
 			t.Errorf("%q registers %s: %v, want %q", test.by, test.name, err, test.want)
 		}
 	}
@@ -52,13 +52,13 @@ func TestSchemas(t *testing.T) {
 	if err != nil || record.By != alpha || record.Version != 1 || string(record.Schema) != `{"type":"object"}` {
 		t.Errorf("a broker that starts later reads %+v, %v", record, err)
 	}
-	if _, err := later.Get(t.Context(), api.Caller{Agent: beta}, api.SchemaRef{Name: "lease-v2"}); testkit.CodeOf(err) != session.SchemaUnsupported {
+	if _, err := later.Get(t.Context(), api.Caller{Agent: beta}, api.SchemaRef{Name: "lease-v2"}); natskit.CodeOf(err) != session.SchemaUnsupported {
 		t.Errorf("a schema that nobody registered: %v", err)
 	}
 	var terms []string
 	for page := (api.ListSchemas{Limit: 3}); ; {
 		list, err := later.List(t.Context(), api.Caller{}, page)
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		for _, r := range list.Schemas {
 			if r.Kind == "terms" {
 				terms = append(terms, r.Name)

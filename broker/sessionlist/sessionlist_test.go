@@ -18,7 +18,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 const (
@@ -30,9 +30,9 @@ const (
 // openStore opens the store of a server of its own.
 func openStore(t *testing.T) (*store.Store, *nats.Conn) {
 	t.Helper()
-	nc := testkit.StartServer(t).Connect()
+	nc := natskit.StartServer(t).Connect()
 	s, err := store.Open(t.Context(), store.Options{Conn: nc, Archive: true})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	t.Cleanup(s.Close)
 	return s, nc
 }
@@ -40,7 +40,7 @@ func openStore(t *testing.T) (*store.Store, *nats.Conn) {
 func open(t *testing.T, o sessionlist.Options) *sessionlist.List {
 	t.Helper()
 	l, err := sessionlist.Open(t.Context(), o)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	t.Cleanup(l.Close)
 	return l
 }
@@ -56,24 +56,24 @@ func TestList(t *testing.T) {
 	first := open(t, sessionlist.Options{Store: s})
 	var ids []performatives.SessionID // the newest last
 	for range 4 {
-		ids = append(ids, testkit.NewSession())
+		ids = append(ids, natskit.NewSession())
 	}
 	slices.Sort(ids)
 	for i, r := range []sessionlist.Row{
 		row(session.Introduced, 2, alpha, beta), row(session.Invited, 1, alpha, beta), row(session.Introduced, 2, beta, gamma), row(session.Invited, 1, beta),
 	} {
-		testkit.Must(t, first.Write(t.Context(), ids[i], r, false))
+		natskit.Must(t, first.Write(t.Context(), ids[i], r, false))
 	}
-	testkit.Must(t, first.Write(t.Context(), ids[0], row(session.Closed, 3, alpha, beta), false))
+	natskit.Must(t, first.Write(t.Context(), ids[0], row(session.Closed, 3, alpha, beta), false))
 	first.Keep(ids[0], row(session.Introduced, 2, alpha, beta)) // late: made from fewer entries
-	testkit.Must(t, first.Write(t.Context(), ids[1], row(session.Introduced, 2, alpha, beta), false))
-	testkit.Must(t, first.Write(t.Context(), ids[1], row(session.Invited, 1, alpha, beta), false)) // late, by a peer that was slow
+	natskit.Must(t, first.Write(t.Context(), ids[1], row(session.Introduced, 2, alpha, beta), false))
+	natskit.Must(t, first.Write(t.Context(), ids[1], row(session.Invited, 1, alpha, beta), false)) // late, by a peer that was slow
 	stored, err := first.Stored(t.Context(), ids[1])
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if stored == nil || stored.Entries != 2 {
 		t.Errorf("the store has %+v, not the row with more entries", stored)
 	}
-	testkit.Must(t, first.Write(t.Context(), ids[1], row(session.Invited, 3, alpha, beta), false)) // a later row is stored
+	natskit.Must(t, first.Write(t.Context(), ids[1], row(session.Invited, 3, alpha, beta), false)) // a later row is stored
 
 	for name, l := range map[string]*sessionlist.List{"the first": first, "a later": open(t, sessionlist.Options{Store: s})} {
 		for _, c := range []struct {
@@ -117,24 +117,24 @@ func TestReserve(t *testing.T) {
 		}
 		return release
 	}
-	id, other := testkit.NewSession(), testkit.NewSession()
+	id, other := natskit.NewSession(), natskit.NewSession()
 	release := reserve(l, id, true)
 	l.Keep(id, row(session.Invited, 1, alpha, beta))
 	released := reserve(l, other, true) // one that is there counts once, released or not
-	reserve(l, testkit.NewSession(), false)
+	reserve(l, natskit.NewSession(), false)
 	release()
-	reserve(l, testkit.NewSession(), false)
+	reserve(l, natskit.NewSession(), false)
 	released()
 	released()
 	reserve(l, other, true)
-	reserve(l, testkit.NewSession(), false)
-	testkit.Must(t, l.Write(t.Context(), id, row(session.Invited, 1, alpha, beta), false))
+	reserve(l, natskit.NewSession(), false)
+	natskit.Must(t, l.Write(t.Context(), id, row(session.Invited, 1, alpha, beta), false))
 
 	later := open(t, sessionlist.Options{Store: s})
 	reserve(later, other, true) // what others reserve it does not know
-	reserve(later, testkit.NewSession(), false)
-	testkit.Must(t, later.Write(t.Context(), id, row(session.Closed, 2, alpha, beta), false))
-	reserve(later, testkit.NewSession(), true)
+	reserve(later, natskit.NewSession(), false)
+	natskit.Must(t, later.Write(t.Context(), id, row(session.Closed, 2, alpha, beta), false))
+	reserve(later, natskit.NewSession(), true)
 }
 
 // An organisation has so many invitations to another one unanswered and no more, whoever of it
@@ -146,33 +146,33 @@ func TestReserveInvitations(t *testing.T) {
 	quota := sessionlist.Quota{Sessions: 99, Invitations: 2}
 	other := performatives.Agent("agent://other.org/delta")
 	var release func()
-	opening := testkit.NewSession()
+	opening := natskit.NewSession()
 	reserve := func(l *sessionlist.List, want int, participants ...performatives.Agent) {
 		t.Helper()
 		leave, used, ok := l.Reserve(opening, row(session.Invited, 1, participants...), quota)
-		opening = testkit.NewSession()
+		opening = natskit.NewSession()
 		if release = leave; used.Invitations != want || ok != (want < 2) {
 			t.Errorf("%v: %t with %+v, want %d unanswered", participants, ok, used, want)
 		}
 	}
 	reserve(l, 0, alpha, other, beta, "agent://widgets.co/second") // once for a session and an organisation
 	both := row(session.Invited, 1, alpha, other, beta)
-	id := testkit.NewSession()
-	testkit.Must(t, l.Write(t.Context(), id, both, false))
+	id := natskit.NewSession()
+	natskit.Must(t, l.Write(t.Context(), id, both, false))
 	release()
 	reserve(l, 1, gamma, beta)
 	reserve(l, 2, alpha, other, beta)
 	reserve(l, 0, alpha, gamma)
 	reserve(l, 0, beta, alpha) // the other way
 	both.Answered, both.Entries = []performatives.Agent{beta}, 2
-	testkit.Must(t, l.Write(t.Context(), id, both, false))
+	natskit.Must(t, l.Write(t.Context(), id, both, false))
 	reserve(l, 1, alpha, beta)
 
 	later := open(t, sessionlist.Options{Store: s})
 	reserve(later, 0, alpha, beta)
 	reserve(later, 1, gamma, other)
 	reserve(later, 2, gamma, other)
-	testkit.Must(t, later.Write(t.Context(), id, row(session.Introduced, 3, alpha, other, beta), false))
+	natskit.Must(t, later.Write(t.Context(), id, row(session.Introduced, 3, alpha, other, beta), false))
 	reserve(later, 1, gamma, other)
 }
 
@@ -206,17 +206,17 @@ func (x *index) Row(_ context.Context, page uint64, id performatives.SessionID) 
 func TestArchiveIndex(t *testing.T) {
 	t.Parallel()
 	s, nc := openStore(t)
-	both, moved := testkit.NewSession(), testkit.NewSession()
+	both, moved := natskit.NewSession(), natskit.NewSession()
 	closed := row(session.Closed, 3, alpha, beta)
 	writer := open(t, sessionlist.Options{Store: s})
-	testkit.Must(t, writer.Write(t.Context(), both, closed, false)) // on its way to the archive
+	natskit.Must(t, writer.Write(t.Context(), both, closed, false)) // on its way to the archive
 	writer.Close()
 	archived := &index{rows: []sessionlist.Listed{{Session: both, Row: closed}, {Session: moved, Row: closed}}, faults: 1}
 	l := open(t, sessionlist.Options{Store: s, FollowArchive: archived.Follow, ArchivedRow: archived.Row})
 	if got, err := l.Page(t.Context(), sessionlist.All(), "CLOSED", "", 9); err != nil || len(got) != 2 {
 		t.Errorf("closed: %v, %v, want %s and %s", got, err, both, moved)
 	}
-	testkit.Must(t, l.Remove(t.Context(), both))
+	natskit.Must(t, l.Remove(t.Context(), both))
 	for _, id := range []performatives.SessionID{both, moved} {
 		if got, err := l.Stored(t.Context(), id); err != nil || got == nil || l.PageOf(id) != 7 {
 			t.Errorf("%s is stored as %+v on page %d, %v", id, got, l.PageOf(id), err)
@@ -231,9 +231,9 @@ func TestArchiveIndex(t *testing.T) {
 func consumers(t *testing.T, nc *nats.Conn) int {
 	t.Helper()
 	js, err := jetstream.New(nc)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	s, err := js.Stream(t.Context(), api.IndexStream)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	return s.CachedInfo().State.Consumers
 }
 
@@ -241,7 +241,7 @@ func consumers(t *testing.T, nc *nats.Conn) int {
 func goroutines(t *testing.T) (n int) {
 	t.Helper()
 	var all bytes.Buffer
-	testkit.Must(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
+	natskit.Must(t, pprof.Lookup("goroutine").WriteTo(&all, 2))
 	for stack := range strings.SplitSeq(all.String(), "\n\n") {
 		if strings.Contains(stack, "parley/broker/sessionlist.(*List)") || strings.Contains(stack, "parley/store.(*feed)") {
 			n++
@@ -257,7 +257,7 @@ func TestClose(t *testing.T) { //nolint:paralleltest // it counts goroutines
 	for name, end := range map[string]func() error{
 		"Close": func() error {
 			l, err := sessionlist.Open(t.Context(), sessionlist.Options{Store: s})
-			testkit.Must(t, err)
+			natskit.Must(t, err)
 			l.Close()
 			return nil
 		},

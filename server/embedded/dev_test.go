@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/server/embedded"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 // In development any loopback client may act as anyone (PROTOCOL.md §10).
@@ -20,7 +20,7 @@ func TestDevAnyoneIsAnyone(t *testing.T) {
 	for name, how := range map[string][]nats.Option{
 		"no credentials":  nil,
 		"own inboxes":     {nats.CustomInboxPrefix("mine")},
-		"an unknown nkey": {testkit.Bare(t, testkit.NewKey(t))},
+		"an unknown nkey": {natskit.Bare(t, natskit.NewKey(t))},
 		"a password":      {nats.UserInfo("someone", "secret")},
 		"a token":         {nats.Token("secret")},
 		"in process":      {w.server.InProcess()},
@@ -39,7 +39,7 @@ func TestDevAnyoneIsAnyone(t *testing.T) {
 // Nobody else can log in to the broker's account.
 func TestDevBrokerKeyIsProved(t *testing.T) {
 	w := start(t, true)
-	_, err := w.dial(nats.Nkey(testkit.Public(t, w.owner), testkit.NewKey(t).Sign))
+	_, err := w.dial(nats.Nkey(natskit.Public(t, w.owner), natskit.NewKey(t).Sign))
 	if !errors.Is(err, nats.ErrAuthorization) {
 		t.Fatalf("got %v, want %v", err, nats.ErrAuthorization)
 	}
@@ -57,8 +57,8 @@ func TestDevHearsEventsAndEscalations(t *testing.T) {
 	w := start(t, true)
 	nc := w.connect()
 	events, escalations := subscribe(t, nc, "asp.event.>"), subscribe(t, nc, "asp.escalation.>")
-	testkit.Must(t, w.broker.Publish("asp.event.s1.closed", []byte("closed")))
-	testkit.Must(t, w.broker.Publish("asp.escalation.acme_com.high.e1", []byte("help")))
+	natskit.Must(t, w.broker.Publish("asp.event.s1.closed", []byte("closed")))
+	natskit.Must(t, w.broker.Publish("asp.escalation.acme_com.high.e1", []byte("help")))
 	if got := string(next(t, events).Data) + " " + string(next(t, escalations).Data); got != "closed help" {
 		t.Fatalf("received %q", got)
 	}
@@ -69,11 +69,11 @@ func TestDevJetStreamIsReadOnly(t *testing.T) {
 	w := start(t, true)
 	w.streams(alice)
 	js, err := jetstream.New(w.connect())
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	_, err = js.AccountInfo(w.ctx)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	inbox, err := js.Stream(w.ctx, "ASP_INBOX")
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	var names []string
 	for name := range js.StreamNames(w.ctx).Name() {
 		names = append(names, name)
@@ -116,7 +116,7 @@ func TestDevInjectedReplyStaysInItsAccount(t *testing.T) {
 	} {
 		w.deliver(alice)
 		landed := subscribe(t, nc, reply)
-		testkit.Must(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+alice, reply, []byte(`{"batch":1}`)))
+		natskit.Must(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+alice, reply, []byte(`{"batch":1}`)))
 		if got := next(t, landed).Data; string(got) != "for "+alice {
 			t.Fatalf("%s: %q landed", reply, got)
 		}
@@ -125,7 +125,7 @@ func TestDevInjectedReplyStaysInItsAccount(t *testing.T) {
 		t.Fatalf("the transcripts are gone: %v", err)
 	}
 	for _, sub := range []*nats.Subscription{transcript, calls} {
-		testkit.Must(t, w.broker.Publish(map[*nats.Subscription]string{transcript: "asp.session.end", calls: "asp.agent.x.api.end"}[sub], nil))
+		natskit.Must(t, w.broker.Publish(map[*nats.Subscription]string{transcript: "asp.session.end", calls: "asp.agent.x.api.end"}[sub], nil))
 		if msg := next(t, sub); len(msg.Data) > 0 {
 			t.Errorf("%s reached the broker: %s", msg.Subject, msg.Data)
 		}
@@ -135,7 +135,7 @@ func TestDevInjectedReplyStaysInItsAccount(t *testing.T) {
 func TestDevListensOnLoopbackOnly(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:4222", "example.com:4222"} {
 		_, err := embedded.Start(embedded.Options{
-			StoreDir: t.TempDir(), Listen: listen, Dev: true, Broker: testkit.Public(t, testkit.NewKey(t)), Authority: logins(t),
+			StoreDir: t.TempDir(), Listen: listen, Dev: true, Broker: natskit.Public(t, natskit.NewKey(t)), Authority: logins(t),
 		})
 		if !errors.Is(err, embedded.ErrNotLoopback) {
 			t.Errorf("%s: got %v, want %v", listen, err, embedded.ErrNotLoopback)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 // Disconnect closes all connections of a user, over several pages of the server's list, and no
@@ -18,10 +18,10 @@ func TestDisconnect(t *testing.T) {
 		open.Add(1)
 		w.connect(w.server.InProcess(), nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { open.Done() }))
 	}
-	testkit.Must(t, w.server.Disconnect("nobody"))
-	testkit.Must(t, w.server.Disconnect("dev"))
+	natskit.Must(t, w.server.Disconnect("nobody"))
+	natskit.Must(t, w.server.Disconnect("dev"))
 	open.Wait()
-	testkit.Must(t, w.broker.Flush())
+	natskit.Must(t, w.broker.Flush())
 	if w.broker.Stats().Reconnects > 0 {
 		t.Error("the broker was disconnected too")
 	}

@@ -14,15 +14,15 @@ import (
 
 	"github.com/parley-asp/parley/server/embedded"
 	"github.com/parley-asp/parley/server/login"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 // A restart finds what is stored, with and without logins, and with another issuer.
 func TestStreamsSurviveARestart(t *testing.T) {
-	broker := testkit.NewKey(t)
+	broker := natskit.NewKey(t)
 	authority := logins(t)
 	o := embedded.Options{
-		StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Broker: testkit.Public(t, broker), Callout: testkit.Public(t, testkit.NewKey(t)), Authority: authority,
+		StoreDir: t.TempDir(), Listen: "127.0.0.1:0", Broker: natskit.Public(t, broker), Callout: natskit.Public(t, natskit.NewKey(t)), Authority: authority,
 	}
 	for round := range uint64(5) {
 		func() {
@@ -32,25 +32,25 @@ func TestStreamsSurviveARestart(t *testing.T) {
 				o.Authority = authority
 			}
 			server, err := embedded.Start(o)
-			testkit.Must(t, err)
+			natskit.Must(t, err)
 			defer server.Shutdown()
-			how := testkit.Bare(t, broker)
+			how := natskit.Bare(t, broker)
 			if !o.Dev {
 				how, err = authority.LogIn(login.BrokerAccount, "broker", broker)
-				testkit.Must(t, err)
+				natskit.Must(t, err)
 			}
 			nc, err := nats.Connect(server.ClientURL(), server.InProcess(), how)
-			testkit.Must(t, err)
+			natskit.Must(t, err)
 			defer nc.Close()
 			js, err := jetstream.New(nc)
-			testkit.Must(t, err)
+			natskit.Must(t, err)
 			stream, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "ASP_SESSIONS", Subjects: []string{"asp.session.*"}})
-			testkit.Must(t, err)
+			natskit.Must(t, err)
 			if got := stream.CachedInfo().State.Msgs; got != round {
 				t.Fatalf("round %d begins with %d messages", round, got)
 			}
 			_, err = js.Publish(t.Context(), "asp.session.s1", nil)
-			testkit.Must(t, err)
+			natskit.Must(t, err)
 		}()
 	}
 }
@@ -65,14 +65,14 @@ func TestLoginsDuringShutdown(t *testing.T) {
 	for range 16 {
 		clients.Go(func() {
 			for ctx.Err() == nil {
-				if nc, err := nats.Connect(w.server.ClientURL(), testkit.Bare(t, w.keys[alice])); err == nil {
+				if nc, err := nats.Connect(w.server.ClientURL(), natskit.Bare(t, w.keys[alice])); err == nil {
 					logins.Add(1)
 					nc.Close()
 				}
 			}
 		})
 	}
-	testkit.Eventually(t, "clients log in", func() bool { return logins.Load() > 50 })
+	natskit.Eventually(t, "clients log in", func() bool { return logins.Load() > 50 })
 	w.server.Shutdown()
 	stop()
 	clients.Wait()
@@ -86,10 +86,10 @@ func TestTooLargeReachesTheBroker(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	testkit.Must(t, err)
-	testkit.Must(t, w.broker.Flush())
+	natskit.Must(t, err)
+	natskit.Must(t, w.broker.Flush())
 	res, err := w.connect().RequestWithContext(w.ctx, "asp.agent."+alice+".submit.s1", bytes.Repeat([]byte("x"), 1<<20-1024))
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if string(res.Data) != "too_large" {
 		t.Fatalf("got %q", res.Data)
 	}
@@ -97,8 +97,8 @@ func TestTooLargeReachesTheBroker(t *testing.T) {
 
 func TestStartFails(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer func() { testkit.Must(t, taken.Close()) }()
+	natskit.Must(t, err)
+	defer func() { natskit.Must(t, taken.Close()) }()
 	for name, spoil := range map[string]func(*embedded.Options){
 		"address in use":          func(o *embedded.Options) { o.Listen = taken.Addr().String() },
 		"no port":                 func(o *embedded.Options) { o.Listen = "127.0.0.1" },
@@ -112,7 +112,7 @@ func TestStartFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := embedded.Options{
 				StoreDir: t.TempDir(), Listen: "127.0.0.1:0",
-				Broker: testkit.Public(t, testkit.NewKey(t)), Callout: testkit.Public(t, testkit.NewKey(t)), Authority: logins(t),
+				Broker: natskit.Public(t, natskit.NewKey(t)), Callout: natskit.Public(t, natskit.NewKey(t)), Authority: logins(t),
 			}
 			spoil(&o)
 			server, err := embedded.Start(o)

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/server/embedded"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 // Acknowledged messages are in the files that are fsynced, also after the server
@@ -20,7 +20,7 @@ func TestDurable(t *testing.T) {
 	t.Parallel()
 	w := start(t, true)
 	stream, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}, Storage: jetstream.FileStorage})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if err := w.server.Durable("S", 0); err != nil {
 		t.Fatalf("nothing was written yet: %v", err)
 	}
@@ -41,15 +41,15 @@ func TestDurable(t *testing.T) {
 	}
 	all.Wait()
 	blocks, err := filepath.Glob(filepath.Join(w.store, "jetstream", "*", "streams", "S", "msgs", "*.blk"))
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if len(blocks) < 2 {
 		t.Errorf("%d blocks: too few to see one begin", len(blocks))
 	}
 	// Messages and whole blocks may be deleted.
-	testkit.Must(t, stream.Purge(w.ctx))
+	natskit.Must(t, stream.Purge(w.ctx))
 	for _, sequence := range []bool{false, true} {
 		ack, err := w.js.Publish(w.ctx, "s.0", make([]byte, size))
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		if !sequence {
 			ack.Sequence = 0
 		}
@@ -65,30 +65,30 @@ func TestDurableElsewhere(t *testing.T) {
 	t.Parallel()
 	w := start(t, true)
 	_, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "M", Subjects: []string{"m"}, Storage: jetstream.MemoryStorage})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	ack, err := w.js.Publish(w.ctx, "m", []byte("in memory"))
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	for range 2 {
 		if err := w.server.Durable("M", ack.Sequence); !errors.Is(err, embedded.ErrElsewhere) {
 			t.Errorf("%v, want %v", err, embedded.ErrElsewhere)
 		}
 	}
 	_, err = w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Storage: jetstream.FileStorage})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	say := func(text string) uint64 {
 		ack, err := w.js.Publish(w.ctx, "s", []byte(text))
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		return ack.Sequence
 	}
 	for n := range 100 {
-		testkit.Must(t, w.server.Durable("S", say(fmt.Sprint("on disk ", n))))
+		natskit.Must(t, w.server.Durable("S", say(fmt.Sprint("on disk ", n))))
 	}
 	path, err := filepath.Glob(filepath.Join(w.store, "jetstream", "*", "streams", "S", "msgs", "*.blk"))
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	before, err := os.Stat(path[0])
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	lost := say("cut off")
-	testkit.Must(t, os.Truncate(path[0], before.Size()))
+	natskit.Must(t, os.Truncate(path[0], before.Size()))
 	for range 2 {
 		if err := w.server.Durable("S", lost); !errors.Is(err, embedded.ErrElsewhere) {
 			t.Errorf("%v, want %v", err, embedded.ErrElsewhere)

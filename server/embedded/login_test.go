@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/parley-asp/parley/server/login"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 func TestPrincipalUsesItsOwnSubjects(t *testing.T) {
@@ -90,7 +90,7 @@ func TestOperatorCallsAndWatches(t *testing.T) {
 	nc := w.as(login.OperatorName)
 	w.asks(nc, "asp.operator.api.agent.add")
 	events := subscribe(t, nc, "asp.event.>")
-	testkit.Must(t, w.broker.Publish("asp.event.s1.closed", []byte("closed")))
+	natskit.Must(t, w.broker.Publish("asp.event.s1.closed", []byte("closed")))
 	if got := next(t, events); got.Subject != "asp.event.s1.closed" || string(got.Data) != "closed" {
 		t.Fatalf("received %s %q", got.Subject, got.Data)
 	}
@@ -112,8 +112,8 @@ func TestInjectedReplyDoesNothing(t *testing.T) {
 		"asp.agent." + bob + ".api.session.get", "asp.operator.api.agent.rm",
 	} {
 		w.deliver(alice)
-		testkit.Must(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+alice, reply, []byte(`{"batch":1,"no_wait":true}`)))
-		testkit.Must(t, nc.PublishRequest("asp.agent."+alice+".submit.s1", reply, []byte("?")))
+		natskit.Must(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+alice, reply, []byte(`{"batch":1,"no_wait":true}`)))
+		natskit.Must(t, nc.PublishRequest("asp.agent."+alice+".submit.s1", reply, []byte("?")))
 	}
 	// Replies come in order, so everything before it was processed.
 	w.asks(nc, "asp.agent."+alice+".submit.s2")
@@ -124,7 +124,7 @@ func TestInjectedReplyDoesNothing(t *testing.T) {
 	for end, sub := range map[string]*nats.Subscription{
 		"asp.x.x.api.end": calls, "asp.operator.end": operatorCalls, "asp.session.end": transcript, "asp.event.end": events,
 	} {
-		testkit.Must(t, w.broker.Publish(end, nil))
+		natskit.Must(t, w.broker.Publish(end, nil))
 		if msg := next(t, sub); msg.Subject != end {
 			t.Errorf("%s arrived: %s", msg.Subject, msg.Data)
 		}
@@ -135,16 +135,16 @@ func TestLoginIsRefused(t *testing.T) {
 	w := start(t, false)
 	for name, how := range map[string][]nats.Option{
 		"no credentials":                     nil,
-		"unknown key":                        {testkit.Bare(t, testkit.NewKey(t))},
-		"registered key, another's sign":     {nats.Nkey(testkit.Public(t, w.keys[alice]), w.keys[bob].Sign)},
-		"registered key, another nonce":      {nats.Nkey(testkit.Public(t, w.keys[alice]), func([]byte) ([]byte, error) { return w.keys[alice].Sign([]byte("old nonce")) })},
-		"registered key, empty signature":    {nats.Nkey(testkit.Public(t, w.keys[alice]), func([]byte) ([]byte, error) { return nil, nil })},
-		"the broker's key, another's sign":   {nats.Nkey(testkit.Public(t, w.owner), w.keys[alice].Sign)},
+		"unknown key":                        {natskit.Bare(t, natskit.NewKey(t))},
+		"registered key, another's sign":     {nats.Nkey(natskit.Public(t, w.keys[alice]), w.keys[bob].Sign)},
+		"registered key, another nonce":      {nats.Nkey(natskit.Public(t, w.keys[alice]), func([]byte) ([]byte, error) { return w.keys[alice].Sign([]byte("old nonce")) })},
+		"registered key, empty signature":    {nats.Nkey(natskit.Public(t, w.keys[alice]), func([]byte) ([]byte, error) { return nil, nil })},
+		"the broker's key, another's sign":   {nats.Nkey(natskit.Public(t, w.owner), w.keys[alice].Sign)},
 		"a principal's name as user":         {nats.UserInfo(alice, "")},
-		"a registered key as user":           {nats.UserInfo(testkit.Public(t, w.keys[alice]), "")},
-		"the broker's key as user":           {nats.UserInfo(testkit.Public(t, w.owner), "")},
+		"a registered key as user":           {nats.UserInfo(natskit.Public(t, w.keys[alice]), "")},
+		"the broker's key as user":           {nats.UserInfo(natskit.Public(t, w.owner), "")},
 		"the name of the development's user": {nats.UserInfo("dev", "")},
-		"a token":                            {nats.Token(testkit.Public(t, w.keys[alice]))},
+		"a token":                            {nats.Token(natskit.Public(t, w.keys[alice]))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := w.dial(how...); !errors.Is(err, nats.ErrAuthorization) {
@@ -161,10 +161,10 @@ func TestMicroServiceIsSeen(t *testing.T) {
 			w := start(t, dev)
 			for range 2 {
 				replica, err := micro.AddService(w.broker, micro.Config{Name: "asp", Version: "1.0.0"})
-				testkit.Must(t, err)
-				t.Cleanup(func() { testkit.Must(t, replica.Stop()) })
+				natskit.Must(t, err)
+				t.Cleanup(func() { natskit.Must(t, replica.Stop()) })
 			}
-			testkit.Must(t, w.broker.Flush())
+			natskit.Must(t, w.broker.Flush())
 			var nc *nats.Conn
 			if dev {
 				nc = w.connect()
@@ -174,7 +174,7 @@ func TestMicroServiceIsSeen(t *testing.T) {
 			for _, subject := range []string{"$SRV.PING", "$SRV.INFO.asp", "$SRV.STATS.asp"} {
 				inbox := nc.NewRespInbox()
 				answers := subscribe(t, nc, inbox)
-				testkit.Must(t, nc.PublishRequest(subject, inbox, nil))
+				natskit.Must(t, nc.PublishRequest(subject, inbox, nil))
 				if one, two := next(t, answers), next(t, answers); string(one.Data) == string(two.Data) {
 					t.Fatalf("%s: the same answer twice: %s", subject, one.Data)
 				}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/parley-asp/parley/server/embedded"
 	"github.com/parley-asp/parley/server/login"
-	"github.com/parley-asp/parley/test/testkit"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
 const (
@@ -37,39 +37,39 @@ type world struct {
 func (w *world) own(account string, key nkeys.KeyPair) nats.Option {
 	w.t.Helper()
 	option, err := w.authority.LogIn(account, "own", key)
-	testkit.Must(w.t, err)
+	natskit.Must(w.t, err)
 	return option
 }
 
 func start(t *testing.T, dev bool) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), natskit.Patience)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, store: t.TempDir(), owner: testkit.NewKey(t), keys: map[string]nkeys.KeyPair{
-		alice: testkit.NewKey(t), bob: testkit.NewKey(t), login.OperatorName: testkit.NewKey(t),
+	w := &world{t: t, ctx: ctx, store: t.TempDir(), owner: natskit.NewKey(t), keys: map[string]nkeys.KeyPair{
+		alice: natskit.NewKey(t), bob: natskit.NewKey(t), login.OperatorName: natskit.NewKey(t),
 	}}
-	callout := testkit.NewKey(t)
+	callout := natskit.NewKey(t)
 	var err error
 	var issuer nkeys.KeyPair
-	w.authority, issuer = testkit.NewLogins(t)
+	w.authority, issuer = natskit.NewLogins(t)
 	w.server, err = embedded.Start(embedded.Options{
 		StoreDir: w.store, Listen: "127.0.0.1:0", Dev: dev,
-		Broker: testkit.Public(t, w.owner), Callout: testkit.Public(t, callout), Authority: w.authority,
+		Broker: natskit.Public(t, w.owner), Callout: natskit.Public(t, callout), Authority: w.authority,
 		Log: zaptest.NewLogger(t),
 	})
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	t.Cleanup(w.server.Shutdown)
 	if dev {
-		w.broker = w.connect(testkit.Bare(t, w.owner), w.server.InProcess())
+		w.broker = w.connect(natskit.Bare(t, w.owner), w.server.InProcess())
 	} else {
 		w.broker = w.connect(w.own(login.BrokerAccount, w.owner), w.server.InProcess())
 	}
 	w.js, err = jetstream.New(w.broker)
-	testkit.Must(t, err)
+	natskit.Must(t, err)
 	if !dev {
 		nc := w.connect(w.own(login.CalloutAccount, callout), w.server.InProcess())
 		stop, err := login.Serve(nc, issuer, w.lookup, nil, zaptest.NewLogger(t))
-		testkit.Must(t, err)
+		natskit.Must(t, err)
 		t.Cleanup(stop)
 	}
 	return w
@@ -91,19 +91,19 @@ func (w *world) lookup(publicKey string) (login.Identity, bool) {
 // as logs in with the key that is registered for a name.
 func (w *world) as(name string) *nats.Conn {
 	w.t.Helper()
-	return w.connect(testkit.Bare(w.t, w.keys[name]), nats.CustomInboxPrefix("_INBOX."+name))
+	return w.connect(natskit.Bare(w.t, w.keys[name]), nats.CustomInboxPrefix("_INBOX."+name))
 }
 
 func (w *world) connect(opts ...nats.Option) *nats.Conn {
 	w.t.Helper()
 	nc, err := w.dial(opts...)
-	testkit.Must(w.t, err)
+	natskit.Must(w.t, err)
 	return nc
 }
 
 func (w *world) dial(opts ...nats.Option) (*nats.Conn, error) {
 	silent := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}) // allowed looks at LastError
-	nc, err := nats.Connect(w.server.ClientURL(), append(opts, nats.Timeout(testkit.Patience), silent)...)
+	nc, err := nats.Connect(w.server.ClientURL(), append(opts, nats.Timeout(natskit.Patience), silent)...)
 	if err == nil {
 		w.t.Cleanup(nc.Close)
 	}
@@ -121,8 +121,8 @@ func (w *world) echo(subject string) {
 			w.t.Error(err)
 		}
 	})
-	testkit.Must(w.t, err)
-	testkit.Must(w.t, w.broker.Flush())
+	natskit.Must(w.t, err)
+	natskit.Must(w.t, w.broker.Flush())
 }
 
 // asks sends a request for echo to answer.
@@ -142,13 +142,13 @@ func (w *world) streams(names ...string) {
 	w.t.Helper()
 	for stream, subject := range map[string]string{"ASP_SESSIONS": "asp.session.*", "ASP_INBOX": "asp.agent.*.inbox.*"} {
 		_, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: stream, Subjects: []string{subject}})
-		testkit.Must(w.t, err)
+		natskit.Must(w.t, err)
 	}
 	for _, name := range names {
 		_, err := w.js.CreateConsumer(w.ctx, "ASP_INBOX", jetstream.ConsumerConfig{
 			Durable: name, FilterSubject: "asp.agent." + name + ".inbox.*", AckPolicy: jetstream.AckExplicitPolicy,
 		})
-		testkit.Must(w.t, err)
+		natskit.Must(w.t, err)
 		w.deliver(name)
 	}
 }
@@ -156,18 +156,18 @@ func (w *world) streams(names ...string) {
 func (w *world) deliver(name string) {
 	w.t.Helper()
 	_, err := w.js.Publish(w.ctx, "asp.agent."+name+".inbox.s1", []byte("for "+name))
-	testkit.Must(w.t, err)
+	natskit.Must(w.t, err)
 }
 
 // reads fetches one message from its own inbox with the JetStream client and acknowledges it.
 func (w *world) reads(nc *nats.Conn, name string, ack func(jetstream.Msg) error) {
 	w.t.Helper()
 	js, err := jetstream.New(nc)
-	testkit.Must(w.t, err)
+	natskit.Must(w.t, err)
 	inbox, err := js.Consumer(w.ctx, "ASP_INBOX", name)
-	testkit.Must(w.t, err)
-	batch, err := inbox.Fetch(1, jetstream.FetchMaxWait(testkit.Patience))
-	testkit.Must(w.t, err)
+	natskit.Must(w.t, err)
+	batch, err := inbox.Fetch(1, jetstream.FetchMaxWait(natskit.Patience))
+	natskit.Must(w.t, err)
 	msg, ok := <-batch.Messages()
 	if !ok {
 		w.t.Fatalf("%s has no message: %v", name, batch.Error())
@@ -175,22 +175,22 @@ func (w *world) reads(nc *nats.Conn, name string, ack func(jetstream.Msg) error)
 	if want := "for " + name; string(msg.Data()) != want {
 		w.t.Fatalf("got %q, want %q", msg.Data(), want)
 	}
-	testkit.Must(w.t, ack(msg))
+	natskit.Must(w.t, ack(msg))
 }
 
 // next waits for a message that must come.
 func next(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	t.Helper()
-	msg, err := sub.NextMsg(testkit.Patience)
-	testkit.Must(t, err)
+	msg, err := sub.NextMsg(natskit.Patience)
+	natskit.Must(t, err)
 	return msg
 }
 
 func subscribe(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 	t.Helper()
 	sub, err := nc.SubscribeSync(subject)
-	testkit.Must(t, err)
-	testkit.Must(t, nc.Flush())
+	natskit.Must(t, err)
+	natskit.Must(t, nc.Flush())
 	return sub
 }
 
@@ -198,19 +198,19 @@ func subscribe(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 // before the reply to the flush.
 func publishes(t *testing.T, nc *nats.Conn, subject string) bool {
 	t.Helper()
-	testkit.Must(t, nc.Publish(subject, nil))
-	return testkit.Allowed(t, nc)
+	natskit.Must(t, nc.Publish(subject, nil))
+	return natskit.Allowed(t, nc)
 }
 
 func subscribes(t *testing.T, nc *nats.Conn, subject string) bool {
 	t.Helper()
 	_, err := nc.SubscribeSync(subject)
-	testkit.Must(t, err)
-	return testkit.Allowed(t, nc)
+	natskit.Must(t, err)
+	return natskit.Allowed(t, nc)
 }
 
 func logins(t *testing.T) *login.Authority {
 	t.Helper()
-	authority, _ := testkit.NewLogins(t)
+	authority, _ := natskit.NewLogins(t)
 	return authority
 }

@@ -180,7 +180,7 @@ type entry struct {
 // socket follows a WebSocket until the session is over.
 func (f follower) socket(path, as string, seen func(sequence int)) {
 	last, n := "", 0
-	testkit.Until(f.ctx, func() bool { //nolint:errcheck // what was not seen fails the test
+	testkit.Until(f.ctx, func() bool {
 		n++
 		conn, _, err := websocket.Dial(f.ctx, "ws://"+f.hosts[n%len(f.hosts)]+"/v1/asp"+path, nil) //nolint:bodyclose // the connection is the body
 		if err != nil {

@@ -94,7 +94,7 @@ func (s *Session) Say(sender performatives.Agent, act, body string) api.Acceptan
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	var m *nats.Msg
-	testkit.Until(ctx, func() bool { //nolint:errcheck // what is refused then fails the test
+	testkit.Until(ctx, func() bool {
 		m = s.send(p)
 		return m.Header.Get(api.ErrorCodeHeader) == "" || !s.history.lags(now())
 	})

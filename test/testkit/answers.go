@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -30,14 +29,6 @@ func Refused(t testing.TB, m *nats.Msg, want session.Code) {
 	if got := Code(t, m); got != want {
 		t.Errorf("answered %q, want %q: %.300s", got, want, m.Data)
 	}
-}
-
-// CodeOf is the code of a refusal, "" if the error is none.
-func CodeOf(err error) session.Code {
-	if r, ok := errors.AsType[*session.Refusal](err); ok {
-		return r.Code
-	}
-	return ""
 }
 
 // Code is the code of a refusal, "" if the answer is none. It asserts PROTOCOL.md §9: the
@@ -70,31 +61,6 @@ var internals = []string{
 	"goroutine", "panic", "runtime error", "nats:", "nats.", "jetstream", "JetStream", "$JS", "$KV", "_INBOX", "ASP_", "stream", ".go:",
 	"/root/", "/home/", "/tmp/", "performatives.", "Go api.", "json:", "jsontext", "Go struct", "unmarshal", "interface {}", "map[", "0x",
 	"context deadline", "EOF",
-}
-
-// Denied reports whether the NATS server refused what a connection did last about a subject. The
-// server's error arrives before the answer to the flush.
-func Denied(t testing.TB, nc *nats.Conn, subject string) bool {
-	t.Helper()
-	err := refusal(t, nc)
-	return err != nil && strings.Contains(err.Error(), `"`+subject+`"`)
-}
-
-// Allowed reports whether the NATS server has refused nothing that a connection did.
-func Allowed(t testing.TB, nc *nats.Conn) bool {
-	t.Helper()
-	return refusal(t, nc) == nil
-}
-
-// refusal is the permission that a connection lacked last.
-func refusal(t testing.TB, nc *nats.Conn) error {
-	t.Helper()
-	Must(t, nc.Flush())
-	err := nc.LastError()
-	if err != nil && !errors.Is(err, nats.ErrPermissionViolation) {
-		t.Fatal(err)
-	}
-	return err
 }
 
 // Cut waits until the NATS server has closed a connection.

@@ -14,7 +14,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -23,10 +22,6 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 )
-
-// Patience is how long a test waits for what must happen before it fails. It is long, since other
-// work may slow the machine down, and costs nothing where it happens.
-const Patience = 3 * time.Minute
 
 // Options say what a broker runs. The zero Options are an embedded server on a free port, in a
 // temporary directory, with logins and an fsync before each answer.
@@ -131,12 +126,4 @@ func (b *Broker) Plain(options ...nats.Option) *nats.Conn {
 	Must(b.t, err)
 	b.t.Cleanup(nc.Close)
 	return nc
-}
-
-// Must ends the test if something failed that the test only needs.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -8,64 +8,34 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/broker"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
-	"github.com/parley-asp/parley/server/embedded"
+	"github.com/parley-asp/parley/test/natskit"
 )
 
-// A Server is an embedded NATS server on disk and without logins, for tests of what is between
-// it and a broker, or of several brokers in one process.
+// A Server is an embedded NATS server on disk and without logins, for tests of several brokers in one process.
 type Server struct {
-	*embedded.Server
-	URL    string
-	Key    nkeys.KeyPair // of every broker
-	Signer performatives.Signer
+	*natskit.Server
 
-	t     testing.TB
-	login []nats.Option // of brokers
+	t testing.TB
 }
 
 // ServerAt is a server without logins that the test has started itself.
 func ServerAt(t testing.TB, url string) *Server {
 	t.Helper()
-	key := NewKey(t)
-	return &Server{t: t, URL: url, Key: key, Signer: Signer(t, key)}
+	return &Server{natskit.ServerAt(t, url), t}
 }
 
 // StartServer starts a server and shuts it down with the test.
 func StartServer(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{t: t, Key: NewKey(t)}
-	s.Signer = Signer(t, s.Key)
-	logins, _ := NewLogins(t)
-	var err error
-	s.Server, err = embedded.Start(embedded.Options{
-		StoreDir: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, SyncInterval: time.Minute,
-		Broker: string(s.Signer.Key()), Authority: logins,
-	})
-	Must(t, err)
-	t.Cleanup(s.Shutdown)
-	s.URL, s.login = s.ClientURL(), []nats.Option{s.InProcess(), Bare(t, s.Key)}
-	return s
-}
-
-// Connect connects to the server as a broker does, which may use JetStream.
-func (s *Server) Connect(options ...nats.Option) *nats.Conn {
-	s.t.Helper()
-	nc, err := nats.Connect(s.URL, append(slices.Clone(s.login), options...)...)
-	Must(s.t, err)
-	s.t.Cleanup(nc.Close)
-	return nc
+	return &Server{natskit.StartServer(t), t}
 }
 
 // OpenBroker opens a broker on a connection of its own. The test closes it.

@@ -1,4 +1,4 @@
-package registry_test
+package server_test
 
 import (
 	"context"

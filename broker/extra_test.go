@@ -1,4 +1,4 @@
-package registry_test
+package broker_test
 
 import (
 	"errors"

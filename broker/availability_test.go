@@ -1,4 +1,4 @@
-package availability_test
+package broker_test
 
 import (
 	"context"

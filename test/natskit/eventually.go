@@ -1,11 +1,9 @@
-package testkit
+package natskit
 
 import (
 	"context"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/internal/background"
 )
@@ -19,7 +17,7 @@ const (
 
 // Eventually waits until holds reports true, and fails the test after Patience. It is for what
 // announces itself to nobody, such as a message that leaves a stream, the end of a goroutine of the
-// program, or an election; what has a signal is waited for by it, as [Stored] does. It is the one
+// program, or an election; what has a signal is waited for by it. It is the one
 // place where tests pause.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
@@ -38,20 +36,4 @@ func Until(ctx context.Context, holds func() bool) error {
 		}
 	}
 	return nil
-}
-
-// Stored waits until a stream has a message on a subject, and returns the newest.
-func Stored(t testing.TB, js jetstream.JetStream, stream, subject string) jetstream.Msg {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{subject}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy,
-	})
-	Must(t, err)
-	m, err := consumer.Next(jetstream.FetchMaxWait(Patience))
-	if err != nil {
-		t.Fatalf("%s has no message on %s: %v", stream, subject, err)
-	}
-	return m
 }

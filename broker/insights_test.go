@@ -1,4 +1,4 @@
-package insights_test
+package broker_test
 
 import (
 	"context"
