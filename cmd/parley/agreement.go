@@ -24,8 +24,10 @@ import (
 func agreementCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use: "agreement", Short: "export, redact and verify agreements",
-		Long: `An agreement is what an ACCEPT of a proposal makes in asp/1 and binding/1, and a
-COMMIT in convergent/1: one file that says who agreed on what, and proves it.`,
+		Long: `An agreement is one file that says who agreed on what, and proves it. A COMMIT
+makes one in asp/1 and convergent/1, an ACCEPT in bilateral/1 and binding/1. In
+asp/1, a session without a COMMIT makes one of each accepted proposal when it is
+closed as completed.`,
 	}, agreementLs(), agreementExport(), agreementShow(), agreementRedact(), agreementVerify())
 }
 

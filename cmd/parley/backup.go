@@ -44,7 +44,8 @@ running. In a directory, the file's name contains the time.
 
 Whoever has the file can act as the broker, because it contains broker.nk. If you
 omit the keys with --without-keys, back them up separately: without broker.nk, a
-restored broker signs with a new key. The file is a tar of JetStream snapshots.`,
+broker does not start on a restored --data, and signs with a new key on a restored
+external server. The file is a tar of JetStream snapshots.`,
 		Example: `  parley backup /var/backups/parley.tar --data /var/lib/parley
   parley backup /var/backups/ --nats nats://nats.example.com
   parley restore /var/backups/parley.tar --check`,

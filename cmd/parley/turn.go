@@ -19,7 +19,7 @@ const asCron = " \\\n    --as agent://acme.com/cron --key cron.nk"
 func turnCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
 		Use: "turn", Short: "take the turns that wait for an agent",
-		Long: `A turn waits for the principal of --as when the next word in a session is its own.
+		Long: `A turn waits for the principal of --as when the next act in a session is its own.
 pickup claims the turn that has waited longest for one worker, respond answers
 it, and release lets it wait again. A turn is named by its session.`,
 	}, turnPickup(), turnRespond(), turnRelease()))
