@@ -92,6 +92,9 @@ var (
 	AgreementList = define[ListAgreements, Agreements]("agreement.list", Principal, Read,
 		"what the caller's sessions have agreed on, newest session first", at("GET /agreements"))
 
+	ObligationList = define[ListObligations, Obligations]("obligation.list", Principal, Read,
+		"what is due, overdue, to be answered or disputed in the caller's sessions, the first due first", at("GET /obligations"))
+
 	AgentRegister = define[RegisterAgent, Card]("agent.register", Principal, Write,
 		"replace the caller's own card", at("PUT /agents/{agentId}/card"), body("card"))
 	AgentRotate = define[RotateKey, Card]("agent.rotate", Principal, Write,

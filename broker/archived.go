@@ -17,7 +17,7 @@ func (b *Broker) Ended(ctx context.Context, id performatives.SessionID) (session
 	var row sessionlist.Row
 	var refusal error
 	if err := b.view(ctx, id, func(l *cachedSession) {
-		if row = l.row(); !row.State.Over() || len(l.unapplied) > 0 || l.indeterminate != nil {
+		if row = l.row(b.clock(l)); !row.State.Over() || len(l.unapplied) > 0 || l.indeterminate != nil {
 			refusal = errNotEnded
 		}
 	}); err != nil {

@@ -83,7 +83,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, applied uint
 	l.loaded, l.state = true, l.state.CompactAll(longOffer)
 	b.resolved(l)
 	if len(l.unapplied) > known { // whoever is answered from here must find it in the list
-		b.parts.List.Keep(l.id, l.row())
+		b.parts.List.Keep(l.id, l.row(b.clock(l)))
 	}
 	return nil
 }

@@ -2,18 +2,34 @@ package broker
 
 import (
 	"context"
+	"slices"
+	"time"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
-// row is the session's row in the session list.
-func (l *cachedSession) row() sessionlist.Row {
+// row is the session's row in the session list at a time.
+func (l *cachedSession) row(at time.Time) sessionlist.Row {
 	return sessionlist.Row{
 		State: l.state.Phase, Participants: l.state.Participants(), Principals: l.state.Principals(), Answered: whoAnswered(&l.state), Entries: l.state.Next,
-		Mode: modeOf(&l.state), Owed: sessionlist.Owed(l.state.Unmet()),
+		Mode: modeOf(&l.state), Owed: sessionlist.Owed(l.state.Unmet()), Dues: duesOf(&l.state, at),
 	}
+}
+
+// duesOf is what the row has of a session's open obligations.
+func duesOf(s *session.State, at time.Time) *sessionlist.Dues {
+	all := api.OpenObligations(s, at)
+	if len(all) == 0 {
+		return nil
+	}
+	dues := &sessionlist.Dues{Purpose: api.ShortPurpose(s), Escalated: slices.Sorted(s.Deciding()), Obligations: all}
+	if s.ClockStopped(at) {
+		dues.Stopped = &sessionlist.Stopped{Since: at, Until: s.ClockRuns(at)}
+	}
+	return dues
 }
 
 func modeOf(s *session.State) string {
@@ -41,10 +57,16 @@ type rowMark struct {
 	state                  session.Phase
 	participants, answered int
 	unmet                  session.Unmet
+	owedSince              uint64
+	escalated              int // organisations
 }
 
 func markOf(s *session.State) rowMark {
-	return rowMark{s.Phase, len(s.Participants()), len(whoAnswered(s)), s.Unmet()}
+	escalated := 0
+	for range s.Deciding() {
+		escalated++
+	}
+	return rowMark{s.Phase, len(s.Participants()), len(whoAnswered(s)), s.Unmet(), s.OwedSince(), escalated}
 }
 
 // rowChanged reports whether the session list has another row, or none.
@@ -54,7 +76,7 @@ func (l *cachedSession) rowChanged() bool { return l.listed != markOf(&l.state) 
 // whoever has the acceptance finds what the act did.
 func (b *Broker) note(l *cachedSession, before rowMark) {
 	if before != markOf(&l.state) {
-		b.parts.List.Keep(l.id, l.row())
+		b.parts.List.Keep(l.id, l.row(b.clock(l)))
 	} else {
 		b.parts.List.Moved(l.id, sessionlist.Row{State: l.state.Phase, Participants: l.state.Participants()})
 	}
@@ -68,7 +90,7 @@ func (b *Broker) writeRow(ctx context.Context, l *cachedSession) error {
 	if !l.rowChanged() {
 		return nil
 	}
-	row, only := l.row(), l.unwritten
+	row, only := l.row(b.clock(l)), l.unwritten
 	l.unwritten = false
 	if err := b.parts.List.Write(ctx, l.id, row, only); err != nil {
 		return err

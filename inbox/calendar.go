@@ -50,7 +50,7 @@ func (i *Inbox) feed(w http.ResponseWriter, r *http.Request) {
 	}
 	var rows []dueRow
 	if err == nil {
-		rows, _, err = i.allDue(r.Context(), whose, "")
+		rows, _, err = i.allDue(r.Context(), whose, "", "")
 	}
 	if err != nil {
 		i.noFeed(w, err)

@@ -115,7 +115,7 @@ func (i *Inbox) negotiation(r *http.Request, who *person, id performatives.Sessi
 		d.Waits = append(d.Waits, waits{o.Kind, o.By, o.For, stamp(o.Due)})
 	}
 	for _, o := range snapshot.Obligations {
-		d.Owes = append(d.Owes, newDueRow(&snapshot, o))
+		d.Owes = append(d.Owes, dueRowIn(&snapshot, o))
 	}
 	for _, of := range snapshot.Disputes {
 		d.Disputed = append(d.Disputed, newDisputeRow(&snapshot, of))

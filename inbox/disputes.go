@@ -2,14 +2,23 @@ package inbox
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/go-json-experiment/json"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+)
+
+// The bounds of what the page of disputes reads.
+const (
+	carriedReads  = 1_000 // deals, those that began last
+	carriedAtOnce = 8
 )
 
 // disputes are those of the deals in which the reader is a party, decides, or is the arbiter.
@@ -63,6 +72,57 @@ func (i *Inbox) disputes(r *http.Request, who *person) (*disputes, error) {
 		}
 	}
 	return v, nil
+}
+
+// carriedOut reads the deals of a caller that are carried out, and reports whether there are more.
+func (i *Inbox) carriedOut(ctx context.Context, as performatives.Agent) (deals []api.Snapshot, cut bool, err error) {
+	var ids []performatives.SessionID
+	for _, state := range []session.Phase{session.Executing, session.Escalated} {
+		q := api.ListSessions{State: state.String(), Limit: api.MaxPage}
+		for looked := 0; ; {
+			page, err := ask(ctx, i, as, api.SessionList, q)
+			if err != nil {
+				return nil, false, err
+			}
+			looked += len(page.Sessions)
+			for _, s := range page.Sessions {
+				if s.Agreed { // else it was escalated while it is negotiated
+					ids = append(ids, s.Session)
+				}
+			}
+			if q.Cursor = page.Next; q.Cursor == "" || looked >= carriedReads {
+				cut = cut || q.Cursor != "" || len(ids) > carriedReads
+				break
+			}
+		}
+	}
+	ids = ids[:min(len(ids), carriedReads)]
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(carriedAtOnce)
+	var mu sync.Mutex
+	for _, id := range ids {
+		work.Go(func() error {
+			deal, err := ask(ctx, i, as, api.SessionSnapshot, api.GetSnapshot{Session: id})
+			if err != nil && !notReadable(err) {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(deal.Disputes) > 0 {
+				deals = append(deals, deal)
+			}
+			return nil
+		})
+	}
+	err = work.Wait()
+	slices.SortFunc(deals, func(a, b api.Snapshot) int { return cmp.Compare(b.Session, a.Session) }) // newest first
+	return deals, cut, err
+}
+
+// notReadable reports whether a session that was just listed cannot be read: it has ended, or so has a
+// delegation.
+func notReadable(err error) bool {
+	return isCode(err, session.UnknownSession) || isCode(err, session.AuthorityExceeded)
 }
 
 func newDisputeRow(deal *api.Snapshot, d api.DisputeView) disputeRow {
@@ -129,7 +189,7 @@ func (i *Inbox) dispute(r *http.Request, who *person) (*dispute, error) {
 	d := &dispute{disputeRow: newDisputeRow(&deal, all[at]), Arbiter: view.Arbiter, You: deal.You, Counterparty: all[at].By.Organisation() != us}
 	if about := d.DisputeView.Obligation; about != "" {
 		if o, err := i.owed(r.Context(), who, &deal, d.Commitment, about); err == nil {
-			row := newDueRow(&deal, *o)
+			row := dueRowIn(&deal, *o)
 			d.Obligation = &row
 		}
 	}

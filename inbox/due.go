@@ -6,10 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
@@ -17,24 +14,20 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// The bounds of what the pages of execution read and show.
+// The bounds of what the pages of execution show.
 const (
-	carriedReads   = 1_000 // deals, those that began last
-	carriedAtOnce  = 8
-	dueRows        = 500 // of a page
-	soonIs         = 7 * 24 * time.Hour
-	dueOfUs        = "us"
-	dueOfThem      = "them"
-	obligationKind = "obligation" // of an api.OpenItem
+	mostDue   = 10_000 // obligations that are read
+	dueRows   = 500    // of a page
+	soonIs    = 7 * 24 * time.Hour
+	dueOfUs   = "us"
+	dueOfThem = "them"
 )
 
 // A dueRow is one obligation that is due, or whose delivery waits for an answer.
 type dueRow struct {
-	api.ObligationView
-	Session performatives.SessionID
-	Title   string // of the deal
-	For     []performatives.Agent
-	Until   time.Time // zero: it has no date
+	api.ObligationRow
+	Title string    // of the deal
+	Until time.Time // zero: it has no date
 	Standing, Tone,
 	Much string // how much is still due
 }
@@ -46,7 +39,7 @@ type dues struct {
 	Asked  string // dueOfUs, dueOfThem, or "" for both
 	Export string
 	More   int  // rows that the page leaves out
-	Cut    bool // there are more deals, or obligations, than were read
+	Cut    bool // there is more than was read
 	Now    time.Time
 }
 
@@ -57,7 +50,7 @@ type dueGroup struct {
 
 func (i *Inbox) due(r *http.Request, who *person) (*dues, error) {
 	asked := r.URL.Query().Get("by")
-	rows, cut, err := i.allDue(r.Context(), who.Agent, asked)
+	rows, cut, err := i.allDue(r.Context(), who.Agent, asked, "")
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +91,7 @@ type dueNow struct {
 const queuedDue = 5
 
 func (i *Inbox) dueNow(r *http.Request, who *person) (n dueNow, err error) {
-	rows, _, err := i.allDue(r.Context(), who.Agent, "")
+	rows, _, err := i.allDue(r.Context(), who.Agent, "", i.soon())
 	n.Now = i.Now()
 	for _, row := range rows {
 		switch {
@@ -131,70 +124,46 @@ var overObligations = []string{
 // Paused reports whether the time in which a delivery is answered stands still.
 func (d *dueRow) Paused() bool { return d.Delivery != nil && d.Delivery.Paused }
 
-// allDue reads what is due in a caller's deals, the first due first, and reports whether there may be more.
-func (i *Inbox) allDue(ctx context.Context, as performatives.Agent, asked string) (rows []dueRow, cut bool, err error) {
-	if asked != "" && asked != dueOfUs && asked != dueOfThem {
+// allDue reads what is due in a caller's deals before a time, the first due first, and reports whether there
+// is more. "" is any time, and what has no date.
+func (i *Inbox) allDue(ctx context.Context, as performatives.Agent, asked, before string) (rows []dueRow, more bool, err error) {
+	q := api.ListObligations{Before: before, Limit: api.MaxObligations}
+	switch asked {
+	case "":
+	case dueOfUs:
+		q.Awaiting = api.AwaitingMe
+	case dueOfThem:
+		q.Awaiting = api.AwaitingOthers
+	default:
 		return nil, false, session.Refuse(session.SchemaInvalid, "by is %s or %s", dueOfUs, dueOfThem)
 	}
-	deals, cut, err := i.carriedOut(ctx, as)
-	if err != nil {
-		return nil, false, err
-	}
-	us := as.Organisation()
-	for n := range deals {
-		for _, row := range dueIn(&deals[n]) {
-			ours := slices.ContainsFunc(row.For, func(a performatives.Agent) bool { return a.Organisation() == us })
-			if asked == "" || ours == (asked == dueOfUs) {
-				rows = append(rows, row)
-			}
+	for {
+		page, err := ask(ctx, i, as, api.ObligationList, q)
+		if err != nil {
+			return nil, false, err
 		}
-		cut = cut || deals[n].Truncated
+		for n := range page.Obligations {
+			rows = append(rows, newDueRow(page.Obligations[n]))
+		}
+		if q.Cursor = page.Next; q.Cursor == "" || len(rows) >= mostDue {
+			return rows, q.Cursor != "", nil
+		}
 	}
-	slices.SortStableFunc(rows, func(a, b dueRow) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), a.Until.Compare(b.Until), cmp.Compare(a.Session, b.Session))
-	})
-	return rows, cut, nil
 }
 
-// rank sorts what has been breached first, and what has no date last.
-func (d *dueRow) rank() int {
-	switch {
-	case d.Status == session.ObligationBreached:
-		return 0
-	case d.Until.IsZero():
-		return 2
-	}
-	return 1
-}
-
-// dueIn are the obligations of a deal that wait for somebody, as its snapshot says.
-func dueIn(deal *api.Snapshot) (rows []dueRow) {
-	waits := map[string]api.OpenItem{}
-	for _, o := range deal.Open {
-		if o.Kind == obligationKind {
-			waits[o.ID] = o
-		}
-	}
-	for _, o := range deal.Obligations {
-		item, open := waits[o.Commitment+"/"+o.ID]
-		if !open {
-			continue
-		}
-		row := newDueRow(deal, o)
-		row.For, row.Until = item.For, stamp(item.Due)
-		rows = append(rows, row)
-	}
-	return rows
-}
+// soon is the end of what is due soon.
+func (i *Inbox) soon() string { return api.Timestamp(i.Now().Add(soonIs)) }
 
 // newDueRow is an obligation of a deal, for whoever has to do something next.
-func newDueRow(deal *api.Snapshot, o api.ObligationView) dueRow {
-	row := dueRow{ObligationView: o, Session: deal.Session, Title: cmp.Or(oneLine(deal.Purpose), "Deal"), For: []performatives.Agent{o.Party}, Until: stamp(o.Deadline), Much: muchOf(&o)}
-	if o.Delivery != nil {
-		row.For, row.Until = o.To, stamp(o.Delivery.Until)
-	}
+func newDueRow(o api.ObligationRow) dueRow {
+	row := dueRow{ObligationRow: o, Title: cmp.Or(oneLine(o.Purpose), "Deal"), Until: stamp(o.Due), Much: muchOf(&o.ObligationView)}
 	row.Standing, row.Tone = obligationStanding(o.Status)
 	return row
+}
+
+// dueRowIn is an obligation of a deal.
+func dueRowIn(deal *api.Snapshot, o api.ObligationView) dueRow {
+	return newDueRow(api.ObligationRowOf(deal.Session, deal.Purpose, o))
 }
 
 // muchOf says how much of an obligation is still due; "" if it has no quantity.
@@ -226,60 +195,9 @@ func obligationStanding(status string) (text, tone string) {
 	return sentence(oneLine(status)), ""
 }
 
-// carriedOut reads the deals of a caller that are carried out, and reports whether there are more.
-func (i *Inbox) carriedOut(ctx context.Context, as performatives.Agent) (deals []api.Snapshot, cut bool, err error) {
-	var ids []performatives.SessionID
-	for _, state := range []session.Phase{session.Executing, session.Escalated} {
-		q := api.ListSessions{State: state.String(), Limit: api.MaxPage}
-		for looked := 0; ; {
-			page, err := ask(ctx, i, as, api.SessionList, q)
-			if err != nil {
-				return nil, false, err
-			}
-			looked += len(page.Sessions)
-			for _, s := range page.Sessions {
-				if s.Agreed { // else it was escalated while it is negotiated
-					ids = append(ids, s.Session)
-				}
-			}
-			if q.Cursor = page.Next; q.Cursor == "" || looked >= carriedReads {
-				cut = cut || q.Cursor != "" || len(ids) > carriedReads
-				break
-			}
-		}
-	}
-	ids = ids[:min(len(ids), carriedReads)]
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(carriedAtOnce)
-	var mu sync.Mutex
-	for _, id := range ids {
-		work.Go(func() error {
-			deal, err := ask(ctx, i, as, api.SessionSnapshot, api.GetSnapshot{Session: id})
-			if err != nil && !notReadable(err) {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if len(deal.Obligations)+len(deal.Disputes) > 0 {
-				deals = append(deals, deal)
-			}
-			return nil
-		})
-	}
-	err = work.Wait()
-	slices.SortFunc(deals, func(a, b api.Snapshot) int { return cmp.Compare(b.Session, a.Session) }) // newest first
-	return deals, cut, err
-}
-
-// notReadable reports whether a session that was just listed cannot be read: it has ended, or so has a
-// delegation.
-func notReadable(err error) bool {
-	return isCode(err, session.UnknownSession) || isCode(err, session.AuthorityExceeded)
-}
-
 // exportDue sends what is due as CSV.
 func (i *Inbox) exportDue(w http.ResponseWriter, r *http.Request, who *person) {
-	rows, _, err := i.allDue(r.Context(), who.Agent, r.URL.Query().Get("by"))
+	rows, _, err := i.allDue(r.Context(), who.Agent, r.URL.Query().Get("by"), "")
 	if err != nil {
 		i.trouble(w, r, who, err)
 		return

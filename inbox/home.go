@@ -57,7 +57,7 @@ func (i *Inbox) home(r *http.Request, who *person) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	due, cut, err := i.allDue(r.Context(), who.Agent, "")
+	due, cut, err := i.allDue(r.Context(), who.Agent, "", i.soon())
 	if err != nil {
 		return nil, err
 	}

@@ -121,6 +121,7 @@ func New(o Options) *Inbox {
 		"POST /submit":      i.submit,
 		"POST /verify/{id}": i.verify,
 		"POST /unenrol":     i.unenrol,
+		"POST /unseal":      i.unseal,
 		"POST /feed":        i.addFeed,
 		"POST /feed/remove": i.removeFeed,
 		"POST /call/{verb}": i.call,

@@ -27,6 +27,7 @@ type item struct {
 	Events              []render.Event // newest first
 	Earlier             []row          // items about the same other organisation
 	Colleagues          []api.Approver
+	Sealers             []sealer // in a session with an arbiter
 	Query               string
 	Now                 time.Time
 	Me                  *person
@@ -105,6 +106,7 @@ func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 	}
 	v.Wary = it.Reason == adversarial || discourages.MatchString(it.SuggestedAction)
 	v.Allows = !v.Confirms && (it.Status == performatives.Approved || it.Status == performatives.Modified)
+	v.Sealers = sealers(it)
 	v.ClaimMine = it.Case.Claim != nil && it.Case.Claim.By == who.Agent
 	for _, a := range it.Approvers {
 		if a.Agent != who.Agent {

@@ -57,7 +57,7 @@ func (i *Inbox) obligation(r *http.Request, who *person) (*obligation, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &obligation{dueRow: newDueRow(&deal, *found), You: deal.You, Now: i.Now(), Me: who}
+	o := &obligation{dueRow: dueRowIn(&deal, *found), You: deal.You, Now: i.Now(), Me: who}
 	for _, d := range deal.Disputes {
 		if d.Commitment == found.Commitment && d.Obligation == found.ID {
 			o.Disputes = append(o.Disputes, newDisputeRow(&deal, d))

@@ -28,6 +28,7 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.SessionEvidence, b.Parts.Reads.SessionEvidence),
 		verbs.Handle(api.AgreementGet, b.Parts.Reads.AgreementGet),
 		verbs.Handle(api.AgreementList, b.Parts.Reads.AgreementList),
+		verbs.Handle(api.ObligationList, b.Parts.Reads.ObligationList),
 		verbs.Handle(api.AgentRegister, b.Parts.Registry.AgentRegister),
 		verbs.HandleThen(api.AgentRotate, b.Parts.Registry.AgentRotate),
 		verbs.Handle(api.HumanUnenrol, b.Parts.Registry.HumanUnenrol),

@@ -239,6 +239,7 @@ func (t *Command) execute() {
 	}
 	t.executing = true
 	t.dues, t.owed = immutable.NewSortedMap[string, due](nil), immutable.NewSortedMap[string, string](nil)
+	t.openDues = immutable.NewSortedMap[string, string](nil)
 	t.duration = t.Now.AddDate(longestExecution, 0, 0)
 	for _, a := range t.agreements {
 		t.carryOut(a)

@@ -55,10 +55,33 @@ func (s *State) Upcoming() iter.Seq2[time.Time, *Obligation] {
 	}
 }
 
+// OpenObligations are those of which something is still due, to be answered or disputed, the one due first
+// first; none once the session is over.
+func (s *State) OpenObligations() iter.Seq[*Obligation] {
+	return func(yield func(*Obligation) bool) {
+		if !s.executing || s.Phase.Over() {
+			return
+		}
+		for it := s.openDues.Iterator(); !it.Done(); {
+			_, key, _ := it.Next()
+			if o, is := s.obligations.Get(key); is && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// OwedSince is the entry that changed an obligation last, 0 for none.
+func (s *State) OwedSince() uint64 { return s.owedSince }
+
 // index enters an obligation among what is due, by when and by whom.
 func (t *Command) index(o *Obligation) {
 	key := o.key()
 	t.unmet.count(o, 1)
+	t.owedSince = t.Next
+	if o.open() {
+		t.openDues = t.openDues.Set(openKey(o), key)
+	}
 	if !o.due.IsZero() {
 		t.dues = t.dues.Set(dueKey(o.due, key), due{obligation: key})
 	}
@@ -76,6 +99,9 @@ func (t *Command) index(o *Obligation) {
 func (t *Command) unindex(o *Obligation) {
 	key := o.key()
 	t.unmet.count(o, -1)
+	if o.open() {
+		t.openDues = t.openDues.Delete(openKey(o))
+	}
 	if !o.due.IsZero() {
 		t.dues = t.dues.Delete(dueKey(o.due, key))
 	}
@@ -92,6 +118,21 @@ func (t *Command) unindex(o *Obligation) {
 
 // owes reports whether the obligation waits for its party.
 func (o *Obligation) owes() bool { return o.Holds() && o.StillDue() }
+
+// open reports whether something of it is still due, to be answered or disputed.
+func (o *Obligation) open() bool { return o.Ended == "" || o.Disputes > 0 }
+
+// openKey sorts open obligations by when something has to be done about them; what has no date comes last.
+func openKey(o *Obligation) string {
+	by := o.deadline
+	if o.Delivery != nil {
+		by = o.Delivery.Until
+	}
+	if by.IsZero() || o.Ended != "" {
+		return "never|" + o.key()
+	}
+	return dueKey(by, o.key())
+}
 
 // A due is what the broker has to enter at a time: of an obligation, or a dispute.
 type due struct{ obligation, dispute string }

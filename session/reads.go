@@ -139,6 +139,9 @@ func (s *State) ClockStopped(at time.Time) bool {
 	return s.Phase == Escalated && s.bankedAt(at) < s.mostPaused()
 }
 
+// ClockRuns is when a clock that stands still at a time goes on at the latest.
+func (s *State) ClockRuns(at time.Time) time.Time { return at.Add(s.mostPaused() - s.bankedAt(at)) }
+
 // Sides are the principals who negotiate, in the order in which they came.
 func (s *State) Sides() []performatives.Agent {
 	var sides []performatives.Agent

@@ -81,9 +81,11 @@ type State struct {
 	aboutObligation persist.Table[string, string]        // obligations by the entries that are about them
 	owing           int                                  // obligations that keep the session open
 	unmet           Unmet
-	leaving         []performatives.Agent // parties who said CLOSE while something is due; never changed
-	quiet           time.Time             // since when nothing is due or disputed, on the session's clock
-	arbiter         performatives.Member  // the zero Member for nobody
+	openDues        *immutable.SortedMap[string, string] // obligations of which something is due, to be answered or disputed, by when
+	owedSince       uint64                               // the entry that changed an obligation last
+	leaving         []performatives.Agent                // parties who said CLOSE while something is due; never changed
+	quiet           time.Time                            // since when nothing is due or disputed, on the session's clock
+	arbiter         performatives.Member                 // the zero Member for nobody
 	claims          persist.Table[string, *Dispute]
 	people          []escalation.ID               // the open items of disputes; never changed
 	filed           []string                      // ids of disputes, in their order

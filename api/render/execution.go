@@ -1,37 +1,12 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/evidence"
 )
-
-// An Owed is an obligation of a session.
-type Owed struct {
-	Session performatives.SessionID `json:"sessionId"`
-	api.ObligationView
-}
-
-// Compare sorts what is breached first, then what waits for an answer, then by deadline, then the rest.
-func (o Owed) Compare(other Owed) int {
-	return cmp.Or(cmp.Compare(o.rank(), other.rank()), cmp.Compare(cmp.Or(o.Deadline, "~"), cmp.Or(other.Deadline, "~")))
-}
-
-func (o Owed) rank() int {
-	switch o.Status {
-	case "breached":
-		return 0
-	case "asserted", "disputed":
-		return 1
-	case "due", "partial":
-		return 2
-	}
-	return 3
-}
 
 // owedInks are those of what obligations and disputes are.
 var owedInks = map[string]ink{
@@ -40,21 +15,17 @@ var owedInks = map[string]ink{
 }
 
 // Obligations lists what is carried out.
-func Obligations(list []Owed, s Style) string {
+func Obligations(list []api.ObligationRow, s Style) string {
 	var rows [][]Span
 	for _, o := range list {
 		much := ""
 		if o.Quantity != nil {
 			much = strings.TrimSpace(number(*o.Remains) + " of " + number(*o.Quantity) + " " + o.Unit)
 		}
-		by := o.Deadline
-		if o.Delivery != nil {
-			by = o.Delivery.Until
-		}
 		names := newNamer()
 		rows = append(rows, []Span{
 			said(string(o.Session)), said(o.Commitment + "/" + o.ID), {o.Status, owedInks[o.Status]}, said(names.of(o.Party).name),
-			hushed(strings.TrimSuffix(whenStamp(by), " UTC")), said(much), said(o.Action),
+			hushed(strings.TrimSuffix(whenStamp(o.Due), " UTC")), said(much), said(o.Action),
 		})
 	}
 	return table(s, "nothing is carried out", []column{

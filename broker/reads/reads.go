@@ -144,15 +144,19 @@ func mayNotRead(s *Session, p session.Party) error {
 
 // OfCaller lists at most n sessions that may concern a caller, as sessionlist.Page does.
 func (x *Reads) OfCaller(ctx context.Context, c api.Caller, state, before string, n int) ([]performatives.SessionID, error) {
-	selection := sessionlist.One(c.Agent)
+	return x.o.List.Page(ctx, x.selection(c), state, before, n)
+}
+
+// selection is of the sessions that may concern a caller.
+func (x *Reads) selection(c api.Caller) sessionlist.Selection {
 	member, ok := x.o.Registry.Member(c.Agent)
 	switch {
 	case c.Agent == "":
-		selection = sessionlist.All()
+		return sessionlist.All()
 	case x.o.Registry.ReadsAll(c) || !c.Operator && ok && member.Authority == performatives.AuthorityDecide:
-		selection = sessionlist.Organisation(c.Agent.Organisation())
+		return sessionlist.Organisation(c.Agent.Organisation())
 	}
-	return x.o.List.Page(ctx, selection, state, before, n)
+	return sessionlist.One(c.Agent)
 }
 
 // An auditor is a human who may read the sessions in which its organisation takes part, and do

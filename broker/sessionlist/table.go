@@ -25,6 +25,7 @@ type table struct {
 
 	answered map[uint32][]performatives.Agent // by row, while it is INVITED
 	owed     map[uint32]Owed                  // by row, where something is
+	dues     map[uint32]*Dues                 // by row, where there is something
 	modes    []string                         // by number
 	counts   counts
 }
@@ -41,7 +42,7 @@ type compactRow struct {
 }
 
 func newTable() *table {
-	return &table{numbers: map[performatives.Agent]uint32{}, names: []performatives.Agent{""}, of: []runs{nil}, more: map[uint32][]uint32{}, answered: map[uint32][]performatives.Agent{}, owed: map[uint32]Owed{}, modes: []string{""}, counts: newCounts()}
+	return &table{numbers: map[performatives.Agent]uint32{}, names: []performatives.Agent{""}, of: []runs{nil}, more: map[uint32][]uint32{}, answered: map[uint32][]performatives.Agent{}, owed: map[uint32]Owed{}, dues: map[uint32]*Dues{}, modes: []string{""}, counts: newCounts()}
 }
 
 // number is an agent's number; an agent that is not known gets the next.
@@ -78,7 +79,7 @@ func (t *table) row(id performatives.SessionID) (row Row, ok bool) {
 	if !ok {
 		return row, false
 	}
-	row = Row{State: t.rows[r].state, Entries: uint64(t.rows[r].entries), Principals: int(t.rows[r].principals), Answered: t.answered[r], Mode: t.modes[t.rows[r].mode], Owed: t.owed[r]}
+	row = Row{State: t.rows[r].state, Entries: uint64(t.rows[r].entries), Principals: int(t.rows[r].principals), Answered: t.answered[r], Mode: t.modes[t.rows[r].mode], Owed: t.owed[r], Dues: t.dues[r]}
 	for _, n := range t.participants(r) {
 		row.Participants = append(row.Participants, t.names[n])
 	}
@@ -141,6 +142,9 @@ func (t *table) fill(r uint32, row Row) {
 	delete(t.owed, r)
 	if row.Owed != (Owed{}) {
 		t.owed[r] = row.Owed
+	}
+	if delete(t.dues, r); row.Dues != nil {
+		t.dues[r] = row.Dues
 	}
 	for i, a := range row.Participants {
 		if n := t.number(a); i < len(to.participants) {

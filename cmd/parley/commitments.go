@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,7 +18,6 @@ import (
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session"
 )
 
 const asSeller = " \\\n    --as agent://widgets.co/seller --key seller.nk"
@@ -36,29 +34,24 @@ A deadline that passes is a breach; a delivery that nobody answers counts as acc
 const whoCarriesOut = "obligations are those of a principal: set --as agent://… and --key"
 
 func commitmentsLs() *cobra.Command {
+	var q api.ListObligations
 	cmd := &cobra.Command{
-		Use: "ls", Short: "list what is due in all sessions, overdue first", Args: args(cobra.NoArgs),
-		Example: "  parley commitments ls" + asSeller,
+		Use: "ls", Short: "list what is due in all sessions, the first due first", Args: args(cobra.NoArgs),
+		Example: "  parley commitments ls --awaiting me" + asSeller,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return with(cmd, func(ctx context.Context, c connection) error {
-				var all []render.Owed
-				for row, err := range c.Sessions(ctx, api.ListSessions{State: session.Executing.String()}) {
-					if err != nil {
-						return err
-					}
-					deal, err := client.Do(ctx, c, api.SessionSnapshot, api.GetSnapshot{Session: row.Session})
-					if err != nil {
-						return err
-					}
-					for _, o := range deal.Obligations {
-						all = append(all, render.Owed{Session: row.Session, ObligationView: o})
-					}
+				list, _, err := pages(ctx, c, api.ObligationList, q, listing{})
+				if err != nil {
+					return err
 				}
-				slices.SortStableFunc(all, render.Owed.Compare)
-				return show(cmd, all, func(s render.Style) string { return render.Obligations(all, s) })
+				return show(cmd, list.Obligations, func(s render.Style) string { return render.Obligations(list.Obligations, s) })
 			})
 		},
 	}
+	cmd.Flags().StringVar(&q.Awaiting, "awaiting", "", "only what your organisation has to do, `me`, or only what others have to, others")
+	cmd.Flags().StringVar(&q.Status, "status", "", "only of this `STATUS`: due, partial, asserted, breached or disputed")
+	cmd.Flags().StringVar(&q.After, "after", "", "only what is due at this `TIME` or later, such as 2026-03-14T09:26:53Z")
+	cmd.Flags().StringVar(&q.Before, "before", "", "only what is due before this `TIME`")
 	fullFlag(cmd)
 	return principals(cmd, whoCarriesOut)
 }
@@ -70,9 +63,9 @@ func commitmentsShow() *cobra.Command {
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withDeal(cmd, args[0], func(_ context.Context, _ connection, deal api.Snapshot) error {
-				var all []render.Owed
+				var all []api.ObligationRow
 				for _, o := range deal.Obligations {
-					all = append(all, render.Owed{Session: deal.Session, ObligationView: o})
+					all = append(all, api.ObligationRowOf(deal.Session, deal.Purpose, o))
 				}
 				return show(cmd, deal.Obligations, func(s render.Style) string { return render.Obligations(all, s) })
 			})

@@ -1,6 +1,6 @@
 // The forms of an item: decisions, notes and hand-overs.
 
-import { $, item, main, say, toDoor, told } from './dom.js';
+import { $, all, item, main, say, toDoor, told } from './dom.js';
 import * as act from './act.js';
 import * as amounts from './amounts.js';
 import * as bounds from './bounds.js';
@@ -24,7 +24,7 @@ export function openForm(name) {
   bounds.free(form);
   amounts.opened(form);
   dialog.showModal();
-  ($('textarea', dialog) ?? $('select, button', dialog)).focus();
+  ($('textarea', dialog) ?? $('select, input, button', dialog)).focus();
 }
 
 // forPeople words a refusal that names fields of the protocol.
@@ -129,22 +129,26 @@ export async function call(verb, request, done) {
   await Promise.all([open(id, { push: false }), refreshQueue()]);
 }
 
-// note sends a note or a hand-over. Its draft ends once the broker has it.
+// sends has what each form sends that decides nothing, and the words once the broker has it.
+const sends = {
+  comment: [(id, { text }) => requests.post('call/escalation.comment', { escalationId: id, text: text.value.trim() }), 'Note added.'],
+  pass: [(id, { to, reason }) => requests.post('call/escalation.transfer', { escalationId: id, to: to.value, reason: reason.value.trim() || undefined }), 'Handed over.'],
+  unseal: [(id, _, form) => requests.unseal(id, all('[name=sealer]:checked', form).map((chosen) => chosen.value)), 'The arbiter may read it.'],
+};
+
+// note sends such a form. Its draft ends once the broker has it.
 export async function note(form) {
   const submit = $('button[type=submit], button:not([type])', form);
   if (submit.disabled) return;
+  if ($('[name=sealer]', form) && !$('[name=sealer]:checked', form)) return show(form, 'Choose what the arbiter is to read.');
   submit.disabled = true;
   const id = item().dataset.id;
+  const [send, done] = sends[form.dataset.do];
   try {
-    if (form.dataset.do === 'comment') {
-      await requests.post('call/escalation.comment', { escalationId: id, text: form.elements.text.value.trim() });
-    } else {
-      const to = form.elements.to;
-      await requests.post('call/escalation.transfer', { escalationId: id, to: to.value, reason: form.elements.reason.value.trim() || undefined });
-    }
+    await send(id, form.elements, form);
     drafts.drop(form);
     form.closest('dialog')?.close();
-    say(form.dataset.do === 'comment' ? 'Note added.' : 'Handed over.');
+    say(done);
     main.focus({ preventScroll: true });
     await Promise.all([open(id, { push: false }), refreshQueue()]);
   } catch (error) {

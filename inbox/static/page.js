@@ -128,6 +128,7 @@ const shortcuts = {
   j: () => step(1), k: () => step(-1),
   a: () => openForm('approve'), m: () => openForm('modify'), d: () => (item() ? openForm('deny') : several.ask('deny')), g: () => openForm('guidance'),
   c: () => $('#comment')?.focus(),
+  o: () => openForm('unseal'),
   x: () => $('[data-do=claim], [data-do=release], [data-do=take-over]', main)?.click(),
   s: () => picks.toggle(), h: () => several.ask('pass'),
   u: () => item() && shut(),

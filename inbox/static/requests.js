@@ -107,6 +107,12 @@ export async function revoke(device) {
   return signedIn;
 }
 
+// unseal opens to the arbiter what principals have sealed of an escalation.
+export async function unseal(escalationId, sealers) {
+  const key = await keys.current();
+  return post('unseal', { escalationId, sealers, ...(key && await proof(key, ['parley inbox: unseal', escalationId, ...sealers].join(' '))) });
+}
+
 // feed makes a feed for a calendar program.
 export async function feed() {
   const key = await keys.current();

@@ -3,8 +3,12 @@
 package browser
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/test/testkit"
@@ -75,4 +79,42 @@ func TestOpenRulings(t *testing.T) {
 	if theirs := w.ruling(sales, buyer); theirs.Authority == nil {
 		t.Errorf("the other side reads %+v", theirs)
 	}
+}
+
+// TestUnsealed has a human open to the arbiter, by keyboard and signed, what its agent has sealed, and not what
+// it has sealed itself.
+func TestUnsealed(t *testing.T) {
+	const judge = performatives.Agent("agent://chamber.example/judge")
+	w := newWorld(t, testkit.Options{})
+	w.registers(judge)
+	s, err := w.as(sales).Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{alpha}, Purpose: "Cups", Policy: map[string]any{"arbiter": judge}})
+	testkit.Must(t, err)
+	buyer := w.as(alpha).Session(s.ID())
+	w.said(buyer.Accept(w.Ctx, "inv"))
+	w.said(s.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "service-agreement", Subject: "Cups", Terms: plan}))
+	asked, err := buyer.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Context: "our limit is 5", SuggestedAction: "approve", About: "p1"})
+	testkit.Must(t, err)
+	b := w.enters(alice, "items/"+asked.ID)
+	b.clicks("[data-open=guidance]")
+	b.types("#guidance-comment", "their limit is 12")
+	b.clicks("#guidance button[type=submit]")
+	b.reads("#item > .notice", "guidance by alice")
+	b.reads("#sealed ~ .notes", "the suggested action")
+	b.presses("o")
+	b.sees("#unseal[open]")
+	b.reads("#unseal .sentence", string(judge))
+	b.accessible("opening sealed parts")
+	b.signs()
+	b.reads("#unseal .refused", "Choose what the arbiter is to read")
+	b.do(chromedp.KeyEvent(" "))
+	b.sees("#unseal [name=sealer]:checked")
+	b.signs()
+	b.reads("#sealed ~ .notes .chip", "the arbiter may read it")
+	item, err := client.Do(w.Ctx, w.as(alice), api.EscalationGet, api.GetEscalation{Escalation: asked.ID})
+	testkit.Must(t, err)
+	if !slices.Equal(item.Unsealed, []performatives.Agent{alpha}) {
+		t.Errorf("unsealed is what %s sealed", item.Unsealed)
+	}
+	b.presses("o")
+	b.reads("#unseal label", "by alice")
 }

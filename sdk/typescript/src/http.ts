@@ -20,6 +20,7 @@ const paths: Record<string, [method: string, path: string]> = { // of verbs
   'schema.get': ['GET', '/schemas/{name}'],
   'schema.list': ['GET', '/schemas'],
   'escalation.list': ['GET', '/escalations'],
+  'obligation.list': ['GET', '/obligations'],
   'agreement.list': ['GET', '/agreements'],
   'agreement.get': ['GET', '/agreements/{agreementId}'],
 };

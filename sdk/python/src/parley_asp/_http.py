@@ -29,6 +29,7 @@ _PATHS = {  # of verbs: method and path; members of the request that the path do
     "schema.get": ("GET", "/schemas/{name}"),
     "schema.list": ("GET", "/schemas"),
     "escalation.list": ("GET", "/escalations"),
+    "obligation.list": ("GET", "/obligations"),
     "agreement.list": ("GET", "/agreements"),
     "agreement.get": ("GET", "/agreements/{agreementId}"),
 }

@@ -1,0 +1,155 @@
+package broker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+// carries opens a session of two sides that carries out obligations of the second.
+func carries(w *testkit.World, a, b *testkit.Principal, all ...performatives.Obligation) performatives.SessionID {
+	w.Helper()
+	id := w.Open(a, b)
+	for i := range all {
+		all[i].Party, all[i].Action = b.Agent, "deliver "+all[i].ID
+	}
+	a.Say(id, &performatives.CommitBody{CommitmentID: "k1", Terms: &performatives.CommitmentTerms{Obligations: all}})
+	b.Say(id, &performatives.AcceptBody{ReferenceID: "k1"})
+	return id
+}
+
+// lists calls obligation.list, as an operator if there is no name.
+func lists(p *testkit.Principal, request string) *nats.Msg {
+	p.Helper()
+	if p.Agent == "" {
+		return p.Request(api.OperatorCall(api.ObligationList.Name), []byte(request))
+	}
+	return p.Call(api.ObligationList.Name, request)
+}
+
+// obligations are what a principal lists, page by page.
+func obligations(p *testkit.Principal, q api.ListObligations) (rows []api.ObligationRow, names string) {
+	p.Helper()
+	for range 50 {
+		data, err := json.Marshal(q)
+		testkit.Must(p, err)
+		var page api.Obligations
+		testkit.Must(p, json.Unmarshal(lists(p, string(data)).Data, &page))
+		if n := len(page.Obligations); page.Obligations == nil || q.Limit > 0 && n > q.Limit {
+			p.Errorf("a page has %d rows", n)
+		}
+		rows = append(rows, page.Obligations...)
+		if q.Cursor = page.Next; q.Cursor == "" {
+			break
+		}
+	}
+	for _, row := range rows {
+		names += " " + row.ID
+	}
+	return rows, strings.TrimSpace(names)
+}
+
+// obligation.list has what is open in all of the caller's sessions, the first due first, and reads none of them.
+func TestObligationList(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{})
+	a, b, c := w.Principal(alpha), w.Principal(beta), w.Principal(gamma)
+	begun := time.Now().UTC().Truncate(time.Millisecond)
+	in := func(d time.Duration) *time.Time { at := begun.Add(d); return &at }
+	much := 4.0
+	deal := carries(w, a, b, performatives.Obligation{ID: "week", Deadline: in(7 * 24 * time.Hour)}, performatives.Obligation{ID: "undated"}, performatives.Obligation{ID: "hour", Deadline: in(time.Hour), Quantity: &much, Unit: "boxes"})
+	other := carries(w, b, a, performatives.Obligation{ID: "day", Deadline: in(24 * time.Hour)}, performatives.Obligation{ID: "waived", Deadline: in(24 * time.Hour)})
+	carries(w, a, c, performatives.Obligation{ID: "gammas", Deadline: in(2 * time.Hour)})
+	b.Say(other, &performatives.InformBody{Type: performatives.Waiver, Data: []byte(`{"commitmentId":"k1","obligation":"waived","reason":"done"}`)})
+	b.Say(deal, &performatives.InformBody{Type: performatives.Result, Data: []byte(`{"commitmentId":"k1","obligation":"week","evidence":[{"kind":"note","digest":"sha256:` + strings.Repeat("0", 64) + `"}]}`)})
+
+	for _, x := range []struct {
+		of   *testkit.Principal
+		q    api.ListObligations
+		want string
+	}{
+		{a, api.ListObligations{}, "hour gammas day week undated"},
+		{a, api.ListObligations{Limit: 2}, "hour gammas day week undated"},
+		{a, api.ListObligations{Awaiting: api.AwaitingMe}, "day week"},
+		{b, api.ListObligations{Awaiting: api.AwaitingMe}, "hour undated"},
+		{b, api.ListObligations{Awaiting: api.AwaitingOthers, Limit: 1}, "day week"},
+		{a, api.ListObligations{Status: session.ObligationAsserted}, "week"},
+		{a, api.ListObligations{Before: api.Timestamp(*in(24 * time.Hour))}, "hour gammas"},
+		{a, api.ListObligations{After: api.Timestamp(*in(24 * time.Hour))}, "day week"},
+		{c, api.ListObligations{}, "gammas"},
+		{w.Operates(), api.ListObligations{Status: session.ObligationDue}, "hour gammas day undated"},
+	} {
+		if _, got := obligations(x.of, x.q); got != x.want {
+			t.Errorf("%s lists %q for %+v, want %q", x.of.Agent, got, x.q, x.want)
+		}
+	}
+	rows, _ := obligations(a, api.ListObligations{})
+	if first := rows[0]; first.Session != deal || first.Due != api.Timestamp(*in(time.Hour)) || *first.Remains != 4 || !slices.Equal(first.For, []performatives.Agent{beta}) {
+		t.Errorf("the first row is %+v", first)
+	}
+	if week := rows[3]; week.Delivery == nil || week.Due != week.Delivery.Until || len(week.Delivery.Evidence) > 0 || !slices.Equal(week.For, []performatives.Agent{alpha}) {
+		t.Errorf("what was delivered is %+v", week)
+	}
+	for _, q := range []string{`{"status":"fulfilled"}`, `{"awaiting":"nobody"}`, `{"before":"soon"}`, `{"party":"mine"}`} {
+		testkit.Refused(t, lists(a, q), session.MalformedEnvelope)
+	}
+	testkit.Refused(t, lists(w.Operates(), `{"awaiting":"me"}`), session.MalformedEnvelope)
+
+	for how, restart := range map[string]func(){"it was closed": w.Down, "it was killed": w.Crash} {
+		restart()
+		w.Up()
+		cached := w.Broker.Broker.Command.Counts().Cached
+		again, _ := obligations(a, api.ListObligations{})
+		if diff := cmp.Diff(rows, again); diff != "" {
+			t.Errorf("after %s (-before +after)\n%s", how, diff)
+		}
+		if now := w.Broker.Broker.Command.Counts().Cached; now > cached {
+			t.Errorf("the list has read %d sessions after %s", now-cached, how)
+		}
+	}
+	a.Say(deal, &performatives.AcceptBody{ReferenceID: rows[3].Delivery.Reference})
+	if _, got := obligations(a, api.ListObligations{}); got != "hour gammas day undated" {
+		t.Errorf("once the delivery is accepted, %s are open", got)
+	}
+}
+
+// Of a session obligation.list has those due first, and a delegate lists them while it may read the session.
+func TestObligationListIsBoundedAndReadable(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{})
+	a, b, d := w.Principal(alpha), w.Principal(beta), w.Principal("agent://acme.com/delta")
+	many := make([]performatives.Obligation, api.MostOpenObligations+10)
+	for i := range many {
+		at := time.Now().Add(time.Duration(len(many)-i) * time.Hour).UTC()
+		many[i] = performatives.Obligation{ID: fmt.Sprintf("o%d", i), Deadline: &at}
+	}
+	id := carries(w, a, b, many...)
+	rows, _ := obligations(a, api.ListObligations{Limit: 20})
+	if len(rows) != api.MostOpenObligations || rows[0].ID != many[len(many)-1].ID || rows[len(rows)-1].ID != "o10" {
+		t.Errorf("it lists %d obligations, from %s to %s", len(rows), rows[0].ID, rows[len(rows)-1].ID)
+	}
+	shows := func(when string, want int) {
+		t.Helper()
+		if rows, _ := obligations(d, api.ListObligations{Limit: 200}); len(rows) != want {
+			t.Errorf("%s the delegate lists %d obligations, want %d", when, len(rows), want)
+		}
+	}
+	shows("before it is asked", 0)
+	grant := a.Say(id, &performatives.DelegateBody{TargetAgent: d.Agent, Scope: "law", Authority: "advisory"})
+	shows("once it is asked", 0)
+	d.Say(id, &performatives.AcceptBody{ReferenceID: string(grant.Message)})
+	shows("once it has joined", api.MostOpenObligations)
+	a.Say(id, &performatives.WithdrawBody{ReferenceID: string(grant.Message)})
+	shows("once that has ended", 0)
+}

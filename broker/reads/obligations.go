@@ -1,0 +1,149 @@
+package reads
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/fit"
+	"github.com/parley-asp/parley/broker/sessionlist"
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// An owing is an obligation in its place in the list.
+type owing struct {
+	key string // by which it is sorted: a cursor
+	row api.ObligationRow
+	of  *sessionlist.DueRow
+}
+
+// noDate sorts what has no date after everything that has one.
+const noDate = "~"
+
+// ObligationList answers obligation.list from the rows of the session list. It reads a session only to find out
+// whether a delegate may read it.
+func (x *Reads) ObligationList(ctx context.Context, c api.Caller, q api.ListObligations) (api.Obligations, error) {
+	if err := fitsObligations(&q, c); err != nil {
+		return api.Obligations{}, err
+	}
+	limit := min(cmp.Or(max(q.Limit, 0), api.DefaultObligations), api.MaxObligations)
+	all := x.owed(c, &q, limit+1)
+	slices.SortFunc(all, func(a, b owing) int { return strings.Compare(a.key, b.key) })
+	page, may, looked, last := api.NewPage[api.ObligationRow](limit), map[performatives.SessionID]bool{}, 0, q.Cursor
+	for _, o := range all {
+		id := o.of.Session
+		if _, known := may[id]; !known {
+			if looked == mostLooked {
+				return api.Obligations{Obligations: page.Items, Next: last}, nil
+			}
+			readable, read, err := x.mayReadRow(ctx, c, o.of)
+			if err != nil {
+				return api.Obligations{}, err
+			}
+			if may[id] = readable; read {
+				looked++
+			}
+		}
+		if may[id] && !page.Add(o.row, fit.Size(o.row)) {
+			return api.Obligations{Obligations: page.Items, Next: last}, nil
+		}
+		last = o.key
+	}
+	return api.Obligations{Obligations: page.Items}, nil
+}
+
+// fitsObligations refuses what cannot be asked for, and has times as rows have them.
+func fitsObligations(q *api.ListObligations, c api.Caller) error {
+	switch q.Status {
+	case "", session.ObligationDue, session.ObligationPartial, session.ObligationAsserted, session.ObligationBreached, session.ObligationDisputed:
+	default:
+		return session.Refuse(session.MalformedEnvelope, "status is due, partial, asserted, breached or disputed, not %.40q", q.Status).With(map[string]string{"path": "/status"})
+	}
+	switch {
+	case q.Awaiting != "" && q.Awaiting != api.AwaitingMe && q.Awaiting != api.AwaitingOthers:
+		return session.Refuse(session.MalformedEnvelope, "awaiting is me or others, not %.40q", q.Awaiting).With(map[string]string{"path": "/awaiting"})
+	case q.Awaiting != "" && c.Agent == "":
+		return session.Refuse(session.MalformedEnvelope, "an operator has no obligations; leave awaiting out").With(map[string]string{"path": "/awaiting"})
+	}
+	for path, at := range map[string]*string{"/after": &q.After, "/before": &q.Before} {
+		if *at == "" {
+			continue
+		}
+		t, err := time.Parse(time.RFC3339Nano, *at)
+		if err != nil {
+			return session.Refuse(session.MalformedEnvelope, "%.40q is not a time in RFC 3339, such as 2026-03-14T09:26:53Z", *at).With(map[string]string{"path": path})
+		}
+		*at = api.Timestamp(t)
+	}
+	return nil
+}
+
+// owed lists what is asked for, at most n obligations of each session.
+func (x *Reads) owed(c api.Caller, q *api.ListObligations, n int) (all []owing) {
+	now, org := x.o.Now(), c.Agent.Organisation()
+	for _, of := range x.o.List.Dues(x.selection(c)) {
+		found := 0
+		for _, v := range of.Obligations {
+			row := api.ObligationRowOf(of.Session, of.Purpose, moved(v, of.Stopped, now))
+			key := cmp.Or(row.Due, noDate) + " " + string(row.Session) + " " + row.Commitment + "/" + row.ID
+			switch {
+			case key <= q.Cursor, q.Status != "" && row.Status != q.Status,
+				q.After != "" && (row.Due == "" || row.Due < q.After), q.Before != "" && (row.Due == "" || row.Due >= q.Before),
+				q.Awaiting != "" && slices.ContainsFunc(row.For, func(a performatives.Agent) bool { return a.Organisation() == org }) != (q.Awaiting == api.AwaitingMe):
+				continue
+			}
+			if found++; found > n {
+				break
+			}
+			all = append(all, owing{key, row, &of})
+		}
+	}
+	return all
+}
+
+// moved is an obligation as it is now, of a row whose times stood still.
+func moved(v api.ObligationView, s *sessionlist.Stopped, now time.Time) api.ObligationView {
+	if s == nil {
+		return v
+	}
+	by := max(0, min(now.Sub(s.Since), s.Until.Sub(s.Since)))
+	v.Deadline = later(v.Deadline, by)
+	if v.Delivery != nil {
+		d := *v.Delivery
+		d.Until, d.Paused = later(d.Until, by), v.Status == session.ObligationDisputed || now.Before(s.Until)
+		v.Delivery = &d
+	}
+	return v
+}
+
+func later(stamp string, by time.Duration) string {
+	at, err := time.Parse(time.RFC3339Nano, stamp)
+	if err != nil {
+		return stamp
+	}
+	return api.Timestamp(at.Add(by))
+}
+
+// mayReadRow reports whether a caller may read a session, and whether the session was read to find out: the row
+// of a delegate does not say for how long it is one.
+func (x *Reads) mayReadRow(ctx context.Context, c api.Caller, row *sessionlist.DueRow) (may, read bool, err error) {
+	org := c.Agent.Organisation()
+	ours := func(a performatives.Agent) bool { return a.Organisation() == org }
+	member, registered := x.o.Registry.Member(c.Agent)
+	switch {
+	case c.Operator, slices.Contains(row.Principals, c.Agent),
+		x.o.Registry.ReadsAll(c) && slices.ContainsFunc(row.Principals, ours),
+		registered && slices.Contains(row.Escalated, org) && escalation.MayDecide(member, org):
+		return true, false, nil
+	}
+	err = x.Listed(ctx, c, row.Session, func(s *Session) error {
+		may = x.readable(c, s) == nil
+		return nil
+	})
+	return may, true, err
+}
