@@ -26,8 +26,10 @@ const longestPause = 10_000;
 const noPart = ['unknown_session', 'authority_exceeded'] as const; // of who may not read a session, or no more: a delegation ends
 const noHash = `sha256:${'0'.repeat(64)}`; // the head of a session that has no entry
 
+/** A reducer: one view of a deal in, at most one act out. It may be called again on the same view. */
 export type Handler<T> = (deal: Deal<T>) => Decision | Promise<Decision>;
 
+/** What makes an agent. */
 export interface AgentOptions<T> {
   /** Of the broker; by default http://127.0.0.1:8080. */
   url?: string | undefined;
@@ -48,6 +50,7 @@ export interface AgentOptions<T> {
   transport?: Transport;
 }
 
+/** What `negotiate` takes besides. */
 export interface NegotiateOptions {
   /** Of the session (PROTOCOL.md section 8); by default `asp/1`. */
   mode?: string;
@@ -72,6 +75,7 @@ interface Work<T> {
 /** The agents that serve: they look again when a test has moved the broker's clock. */
 export const serving = new Set<{ lookAgain(): void }>();
 
+/** The card of an agent, as it registered it. */
 export interface Card {
   agentId: string;
   [member: string]: unknown;
@@ -82,6 +86,7 @@ export function agent<T = Record<string, unknown>>(options: AgentOptions<T>): Ag
   return new Agent(options);
 }
 
+/** Handlers that decide, and the loop that keeps their decisions right under failure. `agent` makes it. */
 export class Agent<T> {
   readonly #schema: TermsSchema<T> | undefined;
   readonly #named: string | undefined;
@@ -144,6 +149,7 @@ export class Agent<T> {
     await this.#loop?.catch(() => undefined);
   }
 
+  /** Stop, as close() does. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="BaseModel")
 Handler = Callable[[Deal[T]], "Decision | Awaitable[Decision]"]
 OnRefused = Callable[[Deal[T], Act, Refusal], Any]
-OnError = Callable[["Deal[T] | None", BaseException], Any]
+OnError = Callable[[Deal[T] | None, BaseException], Any]
 
 NO_HASH = "sha256:" + "0" * 64  # the head of a session that has no entry
 
