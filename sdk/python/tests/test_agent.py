@@ -348,7 +348,7 @@ def test_an_end_that_is_said_outside_a_handler(broker: Broker) -> None:
 
 @pytest.mark.parametrize("agrees", [True, False])
 def test_an_end_by_another_worker(agrees: bool, broker: Broker) -> None:
-    """A worker that rests hears of it, though what its own agent says is no news."""
+    """A worker that rests learns of it, though what its own agent says is no news."""
 
     async def main() -> None:
         rests = asyncio.Event()

@@ -56,7 +56,7 @@ test('three workers of each agent say nothing twice', async () => {
 });
 
 for (const agrees of [true, false]) {
-  test(`a worker that rests hears of an end by another worker, ${agrees ? 'once it agreed' : 'before'}`, { timeout: 60_000 }, async () => {
+  test(`a worker that rests learns of an end by another worker, ${agrees ? 'once it agreed' : 'before'}`, { timeout: 60_000 }, async () => {
     await using broker = await Broker.start();
     let rests = (): void => undefined;
     const rested = new Promise<void>((resolve) => (rests = resolve));
