@@ -43,13 +43,16 @@ gateways: ## the gateways by other people's clients, servers and suites
 languages: ## the agents of examples/agents in Python and Node, asyncapi.yaml by its tool, HTTP by schemathesis and a generated client
 	@.ci/languages
 
-.PHONY: sdk-python sdk-temporal sdk-typescript sdk-packages
+.PHONY: sdk-python sdk-temporal sdk-typescript sdk-docs sdk-packages
 sdk-python: ## the Python SDK: lint, types, its wheel in an empty environment, and its tests
 	@.ci/sdk-python
 sdk-temporal: ## its bridge to Temporal, with a server that is built once
 	@.ci/temporal
 sdk-typescript: ## the TypeScript SDK: types, its tests on two versions of Node, and its package in an empty folder
 	@.ci/sdk-typescript
+sdk-docs: ## the reference of both SDKs, to dist/sdk-python/reference and dist/sdk-typescript/reference
+	@.ci/sdk-python --docs
+	@.ci/sdk-typescript --docs
 sdk-packages: sdk-typescript ## both SDKs as they are published, with the program in them, in empty folders
 	@.ci/sdk-packages
 

@@ -44,7 +44,8 @@ func (t *Turns) givenTo(c api.Caller, q api.WaitTurn) (given, error) {
 	return g, nil
 }
 
-// givenOfSession is what a caller was given of one session. What it says itself is no news to it.
+// givenOfSession is what a caller was given of one session. What it says itself is no news to it, but
+// for the end of the session, which another of its workers may wait for.
 type givenOfSession struct {
 	t      *Turns
 	caller api.Caller
@@ -75,7 +76,7 @@ func (g *givenOfSession) news(ctx context.Context) (*api.Snapshot, error) {
 		}
 		first := g.since == nil
 		g.since = &found.Cursor
-		if first || len(found.News) == 0 { // nothing that may be read yet, but a delegation that is offered
+		if first || len(found.News) == 0 || found.State.Over() { // without news: a delegation that is offered
 			return &found, nil
 		}
 		for _, raw := range found.News {

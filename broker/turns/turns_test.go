@@ -310,6 +310,11 @@ func TestWaitForTurn(t *testing.T) {
 	if got := <-waited; got.Nothing || !got.Snapshot.State.Over() {
 		t.Errorf("the end of the session ends the wait with %+v", got)
 	}
+	if got := w.waits(w.Tokens[seller], in+since(`"3"`)+`,"seconds":50`); got.Nothing || !got.Snapshot.State.Over() {
+		t.Errorf("of the end that another worker of its own brought about, the seller is told %+v", got)
+	} else if got = w.waits(w.Tokens[seller], in+since(got.Snapshot.Cursor)); !got.Nothing {
+		t.Errorf("of an end that it was told of, the seller is told %+v", got)
+	}
 	outside, none := w.Send("POST", "/v1/asp/turns/wait", w.Tokens[other], "{"+in+"}"),
 		w.Send("POST", "/v1/asp/turns/wait", w.Tokens[other], fmt.Sprintf(`{"sessionId":%q}`, testkit.NewSession()))
 	if outside.Refused(http.StatusNotFound, session.UnknownSession); !bytes.Equal(outside.Body, none.Body) {

@@ -18,8 +18,8 @@ import (
 // human's own subjects, so that the same limits and checks apply, and whichever broker is
 // free, or owns the session, answers.
 
-// requestTimeout is longer than any call takes.
-const requestTimeout = 40 * time.Second
+// requestTimeout is longer than any call takes, also one that waits.
+const requestTimeout = api.LongestWait + 5*time.Second
 
 // CallAs calls an api verb as a principal. A refusal comes as a *session.Refusal.
 func (g *Gateway) CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) (reply []byte, err error) {

@@ -346,6 +346,32 @@ def test_an_end_that_is_said_outside_a_handler(broker: Broker) -> None:
     run(main())
 
 
+@pytest.mark.parametrize("agrees", [True, False])
+def test_an_end_by_another_worker(agrees: bool, broker: Broker) -> None:
+    """A worker that rests learns of it, though what its own agent says is no news."""
+
+    async def main() -> None:
+        rests = asyncio.Event()
+        one, two = [Agent(url=broker.url, token=BUYER, terms=Cups) for _ in range(2)]
+
+        @one.on_turn
+        def decide(deal: Deal[Cups]) -> Decision:
+            if agrees and not deal.agreed:
+                return Accept(deal.their_offer)
+            rests.set()
+            return None
+
+        async with seller(broker), one:
+            asked = asyncio.create_task(one.negotiate(SELLER, "cups", Cups(price=Decimal(60))))
+            await rests.wait()
+            (row,) = (await two.call("session.list", {}))["sessions"]
+            await two.say(await two.deal(row["sessionId"]), Close.completed() if agrees else Close())
+            assert (await asked).over
+        await two.close()
+
+    run(main())
+
+
 def test_floats_are_refused() -> None:
     class Bad(BaseModel):
         price: float

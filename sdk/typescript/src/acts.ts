@@ -9,6 +9,7 @@ export type Named = string | { readonly id: string };
 /** Terms as the author has them. */
 export type Terms = object;
 
+/** What a handler decides to say; the functions of this module make it. */
 export interface Act {
   readonly performative: string;
   /** The id of what it answers, asks about or takes back. */
@@ -68,6 +69,7 @@ export const counter = (what: Named, terms: Terms, o: Also & { reason?: string; 
 export const clarify = (what: Named, questions: Record<string, string>, o: Also = {}): Act =>
   act('CLARIFY', what, { questions: Object.entries(questions).map(([field, question]) => ({ field, question })) }, o);
 
+/** What a party owes by a COMMIT (PROTOCOL.md section 8). */
 export interface Obligation {
   party: string;
   action: string;

@@ -18,13 +18,18 @@ const waitSeconds = 50; // of turn.wait, the most
 const mostInARow = 16; // acts without an entry of somebody else
 const mostAtOnce = 64; // sessions that handlers work on
 const quick = 30_000; // milliseconds after which a call that nobody repeats gives up
+const quietFor = 2000; // milliseconds without an entry, after which negotiate asks for the end of the session
+const endSeconds = 10; // that it waits for one at a time
+const mostEnds = 16; // sessions whose ends are waited for at once
 const firstPause = 200;
 const longestPause = 10_000;
 const noPart = ['unknown_session', 'authority_exceeded'] as const; // of who may not read a session, or no more: a delegation ends
 const noHash = `sha256:${'0'.repeat(64)}`; // the head of a session that has no entry
 
+/** A reducer: one view of a deal in, at most one act out. It may be called again on the same view. */
 export type Handler<T> = (deal: Deal<T>) => Decision | Promise<Decision>;
 
+/** What makes an agent. */
 export interface AgentOptions<T> {
   /** Of the broker; by default http://127.0.0.1:8080. */
   url?: string | undefined;
@@ -45,6 +50,7 @@ export interface AgentOptions<T> {
   transport?: Transport;
 }
 
+/** What `negotiate` takes besides. */
 export interface NegotiateOptions {
   /** Of the session (PROTOCOL.md section 8); by default `asp/1`. */
   mode?: string;
@@ -69,6 +75,7 @@ interface Work<T> {
 /** The agents that serve: they look again when a test has moved the broker's clock. */
 export const serving = new Set<{ lookAgain(): void }>();
 
+/** The card of an agent, as it registered it. */
 export interface Card {
   agentId: string;
   [member: string]: unknown;
@@ -79,6 +86,7 @@ export function agent<T = Record<string, unknown>>(options: AgentOptions<T>): Ag
   return new Agent(options);
 }
 
+/** Handlers that decide, and the loop that keeps their decisions right under failure. `agent` makes it. */
 export class Agent<T> {
   readonly #schema: TermsSchema<T> | undefined;
   readonly #named: string | undefined;
@@ -88,8 +96,8 @@ export class Agent<T> {
   readonly #work = new Map<string, Work<T>>();
   readonly #stop = new AbortController();
   readonly #ends = new Set<() => void>(); // of what waits, when the agent is closed
-  readonly #waiting: (() => void)[] = [];
-  #busy = 0;
+  readonly #slots = new Slots(mostAtOnce);
+  readonly #endSlots = new Slots(mostEnds);
   #loop: Promise<void> | undefined;
   #warned = false;
   #refused: ((deal: Deal<T>, decision: Act, refusal: Refusal) => unknown) | undefined;
@@ -141,6 +149,7 @@ export class Agent<T> {
     await this.#loop?.catch(() => undefined);
   }
 
+  /** Stop, as close() does. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -160,14 +169,17 @@ export class Agent<T> {
     const late = new Promise<undefined>((resolve) => (end = () => resolve(undefined)));
     if (o.timeout !== undefined) timer = setTimeout(end, o.timeout);
     this.#ends.add(end);
+    const returned = new AbortController();
     try {
       await this.#invite(session, peer, subject, o);
       this.#wake(session);
+      void this.#waitForEnd(session, work, returned.signal);
       const deal = (await Promise.race([over, late])) ?? work.last;
       if (this.#stop.signal.aborted && !deal?.over) throw new ParleyError('the agent was closed');
       return deal ?? (await this.deal(session));
     } finally {
       clearTimeout(timer);
+      returned.abort();
       this.#ends.delete(end);
       if (final) work.finals.delete(final);
     }
@@ -249,8 +261,27 @@ export class Agent<T> {
     return answer.cursor;
   }
 
+  /** Wakes a session once it is over: what another worker of the agent says is no news, also if it ends the session. */
+  async #waitForEnd(sessionId: string, work: Work<T>, returned: AbortSignal): Promise<void> {
+    while (!returned.aborted && !this.#stop.signal.aborted) {
+      const head = work.last?.view.head.n;
+      await this.#pause(quietFor);
+      if (head === undefined || head !== work.last?.view.head.n) continue;
+      await this.#endSlots.enter();
+      try {
+        if (returned.aborted) return;
+        const asked = { sessionId, since: `${head + 1}`, seconds: endSeconds };
+        const { snapshot } = (await this.#transport.call('turn.wait', asked, returned)) as { snapshot?: Snapshot };
+        if (snapshot && over(snapshot.state) && !this.#stop.signal.aborted) this.#wake(sessionId, snapshot);
+      } catch {
+        // It asks again, after a pause; what lasts ends the loop that serves.
+      } finally {
+        this.#endSlots.leave();
+      }
+    }
+  }
+
   async #sweep(): Promise<void> {
-    const over = (state: string): boolean => state === 'CLOSED' || state === 'FAILED';
     let cursor: string | undefined;
     do {
       const asked = { limit: 200, ...(cursor === undefined ? {} : { cursor }) };
@@ -290,7 +321,7 @@ export class Agent<T> {
     work.running = true;
     while (work.woken && !this.#stop.signal.aborted) {
       work.woken = false;
-      await this.#enter();
+      await this.#slots.enter();
       try {
         await this.#reduce(session, work);
       } catch (error) {
@@ -302,22 +333,11 @@ export class Agent<T> {
         if (error instanceof NoAnswer) work.woken = true;
         else this.#fail(error, work.last);
       } finally {
-        this.#leave();
+        this.#slots.leave();
       }
     }
     work.running = false;
     if (work.last?.over && work.finals.size === 0) this.#work.delete(session);
-  }
-
-  async #enter(): Promise<void> {
-    if (this.#busy < mostAtOnce) this.#busy++;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-  }
-
-  #leave(): void {
-    const next = this.#waiting.shift();
-    if (next) next();
-    else this.#busy--;
   }
 
   /** Decides and says, until the handlers have nothing to say about the newest entry. */
@@ -507,6 +527,29 @@ export class Agent<T> {
       console.error('parley: onError failed', e);
     }
   }
+}
+
+/** How much is done at once; the rest waits for its turn. */
+class Slots {
+  readonly #waiting: (() => void)[] = [];
+  #busy = 0;
+
+  constructor(readonly most: number) {}
+
+  async enter(): Promise<void> {
+    if (this.#busy < this.most) this.#busy++;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  leave(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#busy--;
+  }
+}
+
+function over(state: string): boolean {
+  return state === 'CLOSED' || state === 'FAILED';
 }
 
 function newWork<T>(): Work<T> {

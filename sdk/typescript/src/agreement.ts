@@ -1,6 +1,7 @@
 /**
  * Verifies an agreement offline: its terms, its hash, who signed it, the entries that made it, its place in the
  * public log. The rules are those of `parley agreement verify` (docs/AGREEMENTS.md).
+ * @packageDocumentation
  */
 
 import { canonical } from './json.js';
@@ -379,12 +380,15 @@ function object(value: unknown): Members {
   return value as Members;
 }
 
+/** @internal */
 export const bodyOf = (e: Entry): Members => (e.sent['content'] as { body: Members }).body;
+/** @internal */
 export const actOf = (e: Entry): string => String(e.sent['performative']);
+/** @internal */
 export const sideOf = (e: Entry): string => e.onBehalfOf || e.sender;
 const organisation = (agent: string): string => agent.split('://')[1]?.split('/')[0] ?? '';
 
-/** What an agreement is made of. */
+/** What an agreement is made of. @internal */
 export interface Draft {
   session: string;
   /** The offer's id. */
@@ -400,12 +404,12 @@ export interface Draft {
   oap: boolean;
 }
 
-/** The hash of the agreement that an offer becomes, which parties sign in binding/1. */
+/** The hash of the agreement that an offer becomes, which parties sign in binding/1. @internal */
 export async function hashOfAgreement(draft: Draft): Promise<string> {
   return digest(await coreOf(draft));
 }
 
-/** What the hash of the agreement covers that an offer becomes. */
+/** What the hash of the agreement covers that an offer becomes. @internal */
 export async function coreOf({ session, offer, body, parties, salt, inherited, oap }: Draft): Promise<Members> {
   const digests: Record<string, string> = {};
   for (const [term, value] of Object.entries(body['terms'] as Members)) digests[term] = await digest([await saltedBy(salt, term), term, value]);
@@ -416,19 +420,19 @@ export async function coreOf({ session, offer, body, parties, salt, inherited, o
   };
 }
 
-/** The DID of a principal that has registered no other. */
+/** The DID of a principal that has registered no other. @internal */
 export function didOf(uri: string): string {
   const name = uri.split('://')[1] ?? '';
   return `did:web:${(uri.startsWith('human://') ? name.replace('/', '/%40') : name).replaceAll('/', ':')}`;
 }
 
-/** The salt that an offer has. */
+/** The salt that an offer has. @internal */
 export function saltIn(body: Members): Uint8Array<ArrayBuffer> | undefined {
   const given = body['agreementSalt'];
   return typeof given === 'string' && /^[A-Za-z0-9_-]{43}$/.test(given) ? fromBase64(given) : undefined;
 }
 
-/** What others refer to an entry by. */
+/** What others refer to an entry by. @internal */
 export function idOf(e: Entry): string {
   const named: Record<string, string> = { PROPOSE: 'proposalId', COUNTER: 'proposalId', COMMIT: 'commitmentId' };
   return (bodyOf(e)[named[actOf(e)] ?? ''] as string | undefined) ?? e.id;
@@ -440,27 +444,30 @@ async function agreementId(session: string, proposal: string): Promise<string> {
   return `agr_${bits.match(/.{5}/g)!.map((five) => '0123456789ABCDEFGHJKMNPQRSTVWXYZ'[parseInt(five, 2)]).join('')}`;
 }
 
-/** The salt that the offer has, or one that derives from what only the participants know. */
+/** The salt that the offer has, or one that derives from what only the participants know. @internal */
 export async function saltOf(offer: Entry): Promise<Uint8Array<ArrayBuffer>> {
   const given = saltIn(bodyOf(offer));
   if (given) return given;
   return hashOf(new TextEncoder().encode(`parley agreement salt\n${offer.signature}${canonical(unsigned(offer.sent))}`));
 }
 
+/** @internal */
 export async function saltedBy(salt: Uint8Array<ArrayBuffer>, term: string): Promise<string> {
   const key = await crypto.subtle.importKey('raw', salt, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   return toBase64(new Uint8Array(await crypto.subtle.sign('HMAC', key, new TextEncoder().encode(term))));
 }
 
-/** Its SHA-256. */
+/** Its SHA-256. @internal */
 export async function hashOf(data: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await crypto.subtle.digest('SHA-256', data));
 }
 
+/** @internal */
 export async function digest(value: unknown): Promise<string> {
   return (await sha256(canonical(value))).replace(':', '-');
 }
 
+/** @internal */
 export async function signedHash(key: string, hash: string, signature: string): Promise<boolean> {
   if (!/^[A-Za-z0-9_-]{86}$/.test(signature)) return false;
   const raw = fromBase64(signature);
@@ -472,11 +479,12 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
 }
 
-/** base64url without padding. */
+/** base64url without padding. @internal */
 export function toBase64(raw: Uint8Array): string {
   return btoa(String.fromCharCode(...raw)).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
+/** @internal */
 export function timeOf(text: string): number | undefined {
   if (!/^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(text)) return undefined;
   const at = Date.parse(text.toUpperCase().replace(/(\.\d{3})\d+/, '$1'));

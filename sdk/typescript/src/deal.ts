@@ -10,9 +10,13 @@ import type { DisputeView, Entry, Move, ObligationView, OfferView, OpenView, Sna
 /** A schema of terms: zod's, or any other of https://standardschema.dev. */
 export interface TermsSchema<T> {
   readonly '~standard': {
+    /** Reads terms, or says what is wrong with them. */
     readonly validate: (value: unknown) => Validated<T> | Promise<Validated<T>>;
     /** Of a Standard JSON Schema, which can be published. */
-    readonly jsonSchema?: { readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown> } | undefined;
+    readonly jsonSchema?: {
+      /** The JSON Schema of what it reads. */
+      readonly input: (options: { readonly target: 'draft-2020-12' }) => Record<string, unknown>;
+    } | undefined;
   };
 }
 

@@ -20,6 +20,7 @@ export class LoopError extends ParleyError {
   override name = 'LoopError';
 }
 
+/** What a refusal says beside its code and its message. */
 export interface RefusalInit {
   details?: unknown;
   retryable?: boolean;

@@ -3,6 +3,7 @@
  * `parley evidence verify` (PROTOCOL.md section 8, evidence). Without faults the transcript is genuine, and leads to the
  * agreements, obligations and disputes that the bundle says. Of a redacted bundle the chain of its entries and what is
  * there are verified.
+ * @packageDocumentation
  */
 
 import { verifyAgreement, type AgreementFault, type Trust } from './agreement.js';

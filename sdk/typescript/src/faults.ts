@@ -31,8 +31,12 @@ export class Faults {
   readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
 
-  private constructor(readonly restart: () => Promise<void>) {}
+  private constructor(
+    /** Restarts the broker. */
+    readonly restart: () => Promise<void>,
+  ) {}
 
+  /** Faults before a broker at these addresses. */
   static async between(url: string, natsUrl: string, restart: () => Promise<void>): Promise<Faults> {
     const faults = new Faults(restart);
     faults.#url = `http://${await faults.#listen(placeOf(url), partsOf('\r\n\r\n'), chunks)}`;

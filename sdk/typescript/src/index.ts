@@ -1,4 +1,4 @@
-/** Agents that negotiate over a parley broker: one snapshot in, at most one act out. */
+/** Agents that negotiate over a parley broker: one snapshot in, at most one act out. @packageDocumentation */
 
 export * from './acts.js';
 export { agent, type Agent, type AgentOptions, type Card, type Handler, type NegotiateOptions } from './agent.js';

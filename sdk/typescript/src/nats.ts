@@ -1,4 +1,4 @@
-/** The broker over NATS, with one's own key: `agent({ transport: nats({…}), terms })`. */
+/** The broker over NATS, with one's own key: `agent({ transport: nats({…}), terms })`. @packageDocumentation */
 
 import { AuthorizationError, createInbox, nkeyAuthenticator, PermissionViolationError, type ConnectionOptions, type Msg, type NatsConnection } from '@nats-io/nats-core';
 
@@ -6,6 +6,7 @@ import { NoAnswer, Refusal, refusalOf, Unauthorized } from './errors.js';
 import { aheadOf, Signer, tokenOf } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
 
+/** What `nats` needs. */
 export interface NatsOptions {
   /** `connect` of `@nats-io/transport-node`, or `wsconnect` of `@nats-io/nats-core` in browsers. */
   connect: (options: ConnectionOptions) => Promise<NatsConnection>;
@@ -21,7 +22,10 @@ export interface NatsOptions {
 const answersIn = 20_000; // milliseconds, beyond what a verb waits by itself
 
 /** A transport over NATS. It connects with the first call, and again for as long as it takes. */
-export function nats(options: NatsOptions): Transport & { skew(milliseconds: number): void } {
+export function nats(options: NatsOptions): Transport & {
+  /** For tests: as if this clock were off by so many milliseconds. */
+  skew(milliseconds: number): void;
+} {
   return new Nats(options);
 }
 

@@ -1,6 +1,7 @@
 /**
  * Proofs of a broker's public log (PROTOCOL.md, the public log): RFC 6962 trees under signed checkpoints. They
  * need only the log's verifier key, as `parley log key` prints it.
+ * @packageDocumentation
  */
 
 import { ParleyError } from './errors.js';
@@ -19,6 +20,7 @@ export interface Checkpoint {
   root: string;
 }
 
+/** Bytes as WebCrypto takes them. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
 /** Read a checkpoint that the log has signed; `key` is `<origin>+<hash>+<base64>`, of a signed note (C2SP). */
@@ -38,7 +40,7 @@ export async function openCheckpoint(text: string, key: string): Promise<Checkpo
   throw new ProofError('the log did not sign this checkpoint');
 }
 
-/** A checkpoint without a look at who signed it, what is signed, and the signatures. Its size is NaN if it has none. */
+/** A checkpoint without a look at who signed it, what is signed, and the signatures. Its size is NaN if it has none. @internal */
 export function readCheckpoint(text: string): { checkpoint: Checkpoint; signed: string; signatures: string } {
   const end = text.lastIndexOf('\n\n') + 1;
   const signed = text.slice(0, end);
@@ -54,7 +56,7 @@ export async function verifyInclusion(leaf: object, index: number, proof: readon
   return c;
 }
 
-/** Check that hashes lead from a leaf to the root of a checkpoint, which is taken as it is. */
+/** Check that hashes lead from a leaf to the root of a checkpoint, which is taken as it is. @internal */
 export async function leadsTo(c: Checkpoint, leaf: object, index: number, hashes: Hashes): Promise<void> {
   let node = await hash(0, new TextEncoder().encode(canonical(leaf)));
   for (let last = c.size - 1; last > 0; index = Math.floor(index / 2), last = Math.floor(last / 2)) {
@@ -94,7 +96,7 @@ export async function verifyConsistency(older: string, newer: string, proof: rea
   return [a, b];
 }
 
-/** The hashes of a proof, one after the other. */
+/** The hashes of a proof, one after the other. @internal */
 export class Hashes {
   readonly #all: Uint8Array[];
 
@@ -121,6 +123,7 @@ function same(a: Uint8Array, b: Uint8Array): boolean {
   return toHex(a) === toHex(b);
 }
 
+/** @internal */
 export function bytesOf(base64: string): Bytes {
   try {
     return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));

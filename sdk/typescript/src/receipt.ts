@@ -1,6 +1,7 @@
 /**
  * COSE Receipts (RFC 9942, `RFC9162_SHA256`) of leaves of a broker's public log. A receipt shows to who knows nothing of
  * the log's own form that a leaf is in it. It is signed by a key that signs nothing else: `log.receiptKey` of `broker.info`.
+ * @packageDocumentation
  */
 
 import { bytesOf, Hashes, leadsTo, ProofError, readCheckpoint, type Bytes } from './publiclog.js';

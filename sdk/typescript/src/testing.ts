@@ -1,6 +1,7 @@
 /**
  * A real broker for node:test and vitest, and a counterparty that follows a script. The broker is the program
  * `parley` that comes with the package.
+ * @packageDocumentation
  */
 
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -97,11 +98,13 @@ export class Broker {
     await gone;
   }
 
+  /** Kill it, and start it on the same data. */
   async restart(): Promise<void> {
     await this.kill();
     await this.up();
   }
 
+  /** Ends it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
     this.faults.close();
@@ -164,6 +167,7 @@ export class Counterparty {
     return deal.agreed ? undefined : this.#script.shift()?.(deal);
   }
 
+  /** Ends it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.agent.close();
   }
@@ -196,6 +200,7 @@ export class Human {
     }
   }
 
+  /** Ends it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.agent.close();
   }

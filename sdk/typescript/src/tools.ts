@@ -6,10 +6,12 @@
  *
  * The definitions, their bounds and the fences around what the other side wrote are the broker's
  * (docs/GATEWAYS.md, MCP). The agent is hosted. A model never decides what a human has to.
+ * @packageDocumentation
  */
 
 import { NoAnswer, ParleyError } from './errors.js';
 
+/** A tool of a model. */
 export interface Tool {
   readonly name: string;
   readonly description: string;
@@ -19,6 +21,7 @@ export interface Tool {
   readonly reads: boolean;
 }
 
+/** What `negotiationTools` needs. */
 export interface ToolsOptions {
   /** Of the broker; by default http://127.0.0.1:8080. */
   url?: string;
@@ -35,6 +38,7 @@ interface ListedTool {
   annotations?: { readOnlyHint?: boolean };
 }
 
+/** The tools, and `instructions`: the prompt that goes with them. */
 export interface NegotiationTools {
   readonly instructions: string;
   readonly tools: readonly Tool[];

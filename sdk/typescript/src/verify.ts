@@ -1,6 +1,7 @@
 /**
  * Verifies that the record of a session is complete and genuine, with the broker's public key alone
  * (PROTOCOL.md section 12). The rules and their order are those of `parley session verify`.
+ * @packageDocumentation
  */
 
 import { canonical, toHex } from './json.js';
@@ -11,6 +12,7 @@ export type Rule =
   | 'json' | 'canonical' | 'session' | 'hash' | 'receipt' | 'sequence' | 'previous' | 'time' | 'duplicate' | 'broker' | 'pinned' | 'signature'
   | 'length' | 'head';
 
+/** A rule that an entry, or the whole, breaks. */
 export interface Fault {
   /** Of the export, from 1; 0 of the whole. */
   readonly line: number;
@@ -31,6 +33,7 @@ export interface Expect {
   allowUnsigned?: boolean;
 }
 
+/** @internal */
 export const noHash = `sha256:${'0'.repeat(64)}`;
 const brokersFields = ['hash', 'receipt', 'linkedBy', 'onBehalfOf', 'joined'];
 const maxLine = 4 * (256 << 10);
@@ -49,7 +52,7 @@ export async function verifyTranscript(file: Uint8Array | string, brokerKey: str
 
 type Members = Record<string, unknown>;
 
-/** An entry as it was delivered. */
+/** An entry as it was delivered. @internal */
 export interface Entry {
   sent: Members; // as the sender made it
   id: string;
@@ -65,7 +68,7 @@ export interface Entry {
   onBehalfOf: string;
 }
 
-/** Checks a transcript entry by entry. */
+/** Checks a transcript entry by entry. @internal */
 export class Verifier {
   readonly #broker: string;
   readonly #expect: Expect;
@@ -227,7 +230,7 @@ class Unreadable extends Error {
   }
 }
 
-/** Reads one delivered envelope. */
+/** Reads one delivered envelope. @internal */
 export async function readEntry(line: Uint8Array): Promise<Entry> {
   if (line.length > maxLine) throw new Unreadable('json', 'the line is too large');
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(line);
@@ -277,7 +280,7 @@ function string(value: unknown, what: string): string {
   return value;
 }
 
-/** Refuses an object that has a member twice, which JSON.parse does not. */
+/** Refuses an object that has a member twice, which JSON.parse does not. @internal */
 export function noDuplicates(text: string): void {
   const scopes: (Set<string> | undefined)[] = [];
   const tokens = /"(?:[^"\\]|\\.)*"(\s*:)?|[{}[\]]/g;
@@ -302,17 +305,18 @@ function isCanonical(text: string): boolean {
   }
 }
 
+/** @internal */
 export function unsigned(sent: Members): Members {
   const { signature: _, ...integrity } = sent['integrity'] as Members;
   return { ...sent, integrity };
 }
 
-/** The SHA-256 of a text, as parley writes it. */
+/** The SHA-256 of a text, as parley writes it. @internal */
 export async function sha256(text: string): Promise<string> {
   return `sha256:${toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))))}`;
 }
 
-/** Whether a key (`U…`) signed a text: `ed25519:` and 128 hex digits. */
+/** Whether a key (`U…`) signed a text: `ed25519:` and 128 hex digits. @internal */
 export async function signedBy(key: string, text: string, signature: string): Promise<boolean> {
   if (!/^ed25519:[0-9a-f]{128}$/.test(signature)) return false;
   const raw = Uint8Array.from(signature.slice(8).match(/../g)!, (hex) => parseInt(hex, 16));

@@ -1,6 +1,7 @@
 /**
  * Wake-up calls (GATEWAYS.md G9): an agent that sleeps is called when a session concerns it. Each call is signed
  * as Standard Webhooks are, and repeated until it is answered with 2xx; so a handler may die.
+ * @packageDocumentation
  */
 
 import type { Agent } from './agent.js';
@@ -14,6 +15,7 @@ export class Forged extends ParleyError {
   override name = 'Forged';
 }
 
+/** A call: which session has news for whom, since which entry. */
 export interface Call {
   type: string;
   sessionId: string;
@@ -60,8 +62,10 @@ export interface NodeRequest extends AsyncIterable<Uint8Array | string> {
   headers: Record<string, string | string[] | undefined>;
 }
 
+/** What it answers with. */
 export interface NodeResponse {
   statusCode: number;
+  /** Sends the answer. */
   end(): unknown;
 }
 

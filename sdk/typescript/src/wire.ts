@@ -3,11 +3,13 @@
 import type { Evidence } from './acts.js';
 import type { Signer } from './sign.js';
 
+/** The newest entry of a session: its number, from 0, and its hash. */
 export interface Head {
   n: number;
   hash: string;
 }
 
+/** An entry of a transcript: an act as it was delivered. */
 export interface Entry {
   messageId: string;
   sequenceNumber: number;
@@ -17,6 +19,7 @@ export interface Entry {
   integrity: { receipt?: { state?: string } } & Record<string, unknown>;
 }
 
+/** An act that you may say now. `fill` names the members of `body` that it leaves to you. */
 export interface Move {
   performative: string;
   referenceId?: string;
@@ -84,6 +87,7 @@ export interface DisputeView {
   decidedBy?: number;
 }
 
+/** A session as one side sees it. */
 export interface Snapshot {
   sessionId: string;
   purpose?: string;
@@ -118,7 +122,10 @@ export interface Transport {
   readonly identity: string;
   /** What signs for the agent; undefined for a hosted one. */
   readonly signer?: Signer | undefined;
+  /** Calls a verb of the api (PROTOCOL.md section 9). */
   call(verb: string, request: Record<string, unknown>, signal?: AbortSignal): Promise<unknown>;
+  /** Says an act on the entry that is the head, or without one the first act of a session. */
   say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown>;
+  /** Ends it. What was asked is not answered any more. */
   close(): Promise<void>;
 }

@@ -55,6 +55,24 @@ test('three workers of each agent say nothing twice', async () => {
   await Promise.all([...sellers, ...buyers].map((a) => a.close()));
 });
 
+for (const agrees of [true, false]) {
+  test(`a worker that rests learns of an end by another worker, ${agrees ? 'once it agreed' : 'before'}`, { timeout: 60_000 }, async () => {
+    await using broker = await Broker.start();
+    let rests = (): void => undefined;
+    const rested = new Promise<void>((resolve) => (rests = resolve));
+    await using sells = seller({ url: broker.url }).start();
+    await using two = agent({ url: broker.url, token: BUYER, terms: Cups });
+    await using one = agent({ url: broker.url, token: BUYER, terms: Cups })
+      .onTurn((deal) => (agrees && !deal.agreed ? accept(deal.theirOffer!) : rests()));
+    const asked = one.negotiate(SELLER, 'cups', cups(60));
+    await rested;
+    const { sessions } = (await two.call('session.list', {})) as { sessions: { sessionId: string }[] };
+    await two.say(await two.deal(sessions[0]!.sessionId), agrees ? complete() : close());
+    assert.ok((await asked).over);
+    assert.ok(sells);
+  });
+}
+
 test('errors rest until there is news', async () => {
   await using broker = await Broker.start();
   const errors: unknown[] = [];

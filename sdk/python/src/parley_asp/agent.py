@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="BaseModel")
 Handler = Callable[[Deal[T]], "Decision | Awaitable[Decision]"]
 OnRefused = Callable[[Deal[T], Act, Refusal], Any]
-OnError = Callable[["Deal[T] | None", BaseException], Any]
+OnError = Callable[[Deal[T] | None, BaseException], Any]
 
 NO_HASH = "sha256:" + "0" * 64  # the head of a session that has no entry
 
@@ -58,6 +58,9 @@ MOST_IN_A_ROW = 16  # acts without an entry of somebody else
 MOST_AT_ONCE = 64  # sessions that handlers work on
 QUICK = 30.0  # seconds after which a call that nobody repeats gives up
 LIST_LIMIT = 200
+QUIET = 2.0  # seconds without an entry, after which negotiate asks for the end of the session
+END_SECONDS = 10.0  # that it waits for one at a time
+MOST_ENDS = 16  # sessions whose ends are waited for at once
 
 
 @dataclass
@@ -116,6 +119,7 @@ class Agent(Generic[T]):
         self._on_error: OnError[T] | None = None
         self._work: dict[str, _Work[T]] = {}
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self._ends = asyncio.Semaphore(MOST_ENDS)
         self._loop: asyncio.Task[None] | None = None
         self._warned = False
 
@@ -220,6 +224,7 @@ class Agent(Generic[T]):
         work = self._work.setdefault(session, _Work())
         final: asyncio.Future[Deal[T]] = asyncio.get_running_loop().create_future()
         work.finals.append(final)
+        ends = asyncio.create_task(self._wait_for_end(session, work))
         try:
             await self.open(with_, subject, first, mode=mode, key=key, policy=policy)
             self._wake(session)
@@ -227,6 +232,7 @@ class Agent(Generic[T]):
         except (TimeoutError, asyncio.TimeoutError):
             return work.last or await self.deal(session)
         finally:
+            ends.cancel()
             if final in work.finals:
                 work.finals.remove(final)
 
@@ -326,6 +332,20 @@ class Agent(Generic[T]):
         if snapshot := answer.get("snapshot"):
             self._wake(snapshot["sessionId"], snapshot)
         return str(answer["cursor"])
+
+    async def _wait_for_end(self, session: str, work: _Work[T]) -> None:
+        """Wake a session once it is over: what another worker of the agent says is no news, also if it ends the session."""
+        while True:
+            seen = work.last
+            await asyncio.sleep(QUIET)
+            if seen is None or work.last is None or seen.head != work.last.head:
+                continue
+            with suppress(Refusal):
+                async with self._ends:
+                    since = str(seen.view["head"]["n"] + 1)
+                    answer = await self._ask("turn.wait", {"sessionId": session, "since": since, "seconds": END_SECONDS})
+                if (snapshot := answer.get("snapshot")) and snapshot["state"] in ("CLOSED", "FAILED"):
+                    self._wake(session, snapshot)
 
     async def _sweep(self) -> None:
         asked: JSON = {"limit": LIST_LIMIT}

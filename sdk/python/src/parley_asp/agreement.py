@@ -461,3 +461,6 @@ def time_of(text: str) -> datetime | None:
         return datetime.fromisoformat(shortened.upper().replace("Z", "+00:00"))
     except ValueError:
         return None
+
+
+__all__ = ["AgreementFault", "AgreementReport", "verify_agreement"]

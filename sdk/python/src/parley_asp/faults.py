@@ -190,3 +190,6 @@ async def _chunk(reader: asyncio.StreamReader) -> Part:
     if not chunk:
         raise EOFError
     return chunk, b""
+
+
+__all__ = ["Faults"]

@@ -41,12 +41,15 @@ class Agent(Generic[T]):
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def on_turn(self, handler: Any) -> Any:
+        """Decide when the session waits for you, your offer lapsed, or something is agreed."""
         return self._on("turn", handler)
 
     def on_invitation(self, handler: Any) -> Any:
+        """Answer an invitation."""
         return self._on("invitation", handler)
 
     def on_check(self, handler: Any) -> Any:
+        """Answer what others delegate to you."""
         return self._on("check", handler)
 
     def _on(self, kind: str, handler: Any) -> Any:
@@ -57,9 +60,11 @@ class Agent(Generic[T]):
         return handler
 
     def on_refused(self, handler: Any) -> Any:
+        """Hear of a refusal that deciding again does not mend."""
         return self._agent.on_refused(handler)
 
     def on_error(self, handler: Any) -> Any:
+        """Hear of what a handler raised, or of a decision that is not allowed."""
         return self._agent.on_error(handler)
 
     def __enter__(self) -> Agent[T]:
@@ -77,24 +82,34 @@ class Agent(Generic[T]):
         self._loop.close()
 
     def negotiate(self, with_: str, subject: str, first: T | Mapping[str, Any] | Propose | None = None, **options: Any) -> Deal[T]:
+        """Invite an agent, make the first offer, and let ``on_turn`` decide until the session is over."""
         return self._do(self._agent.negotiate(with_, subject, first, **options))
 
     def tender(
         self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | Propose | None = None, **options: Any
     ) -> list[Deal[T]]:
+        """Negotiate with several agents at once, each in a session of its own."""
         return self._do(self._agent.tender(agents, subject, first, **options))
 
     def find(self, query: str = "", **options: Any) -> list[JSON]:
+        """Cards of agents by words, capability or organisation."""
         return self._do(self._agent.find(query, **options))
 
     def deal(self, session: str) -> Deal[T]:
+        """A session as it is now."""
         return self._do(self._agent.deal(session))
 
     def say(self, deal: Deal[T], decision: Act) -> Deal[T]:
+        """Say one act on a deal, outside a handler, and return the deal after it."""
         return self._do(self._agent.say(deal, decision))
 
     def reduce(self, session: str) -> Deal[T]:
+        """Decide in one session until there is nothing to do, and return it."""
         return self._do(self._agent.reduce(session))
 
     def call(self, verb: str, request: JSON) -> Any:
+        """Call a verb of the api."""
         return self._do(self._agent.call(verb, request))
+
+
+__all__ = ["Agent"]

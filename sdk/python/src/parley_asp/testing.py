@@ -96,6 +96,7 @@ class Broker:
             self.process = None
 
     def restart(self) -> None:
+        """Kill it, and start it on the same data."""
         self.kill()
         self.start()
 

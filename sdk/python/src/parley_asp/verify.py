@@ -329,3 +329,6 @@ def _real(at: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+__all__ = ["Fault", "SealedError", "open_sealed", "verify_transcript"]

@@ -111,3 +111,6 @@ def lambda_handler(make: Callable[[], Agent[Any]], secret: str) -> Callable[[JSO
         return {"statusCode": asyncio.run(once())}
 
     return answer
+
+
+__all__ = ["Forged", "asgi", "handle", "lambda_handler", "verify"]

@@ -9,6 +9,7 @@
  * The tool has no `execute`: its result is added once the deal is over, and until then the messages are all there is
  * to keep. The agent's handlers decide what is said, and a human in parley's inbox decides an ESCALATE; the model
  * reads what came of it.
+ * @packageDocumentation
  */
 
 import { jsonSchema, tool, type FlexibleSchema, type JSONSchema7, type ModelMessage, type ToolCallPart, type ToolResultPart, type ToolSet } from 'ai';
@@ -26,6 +27,7 @@ export function tools(from: NegotiationTools): ToolSet {
   }));
 }
 
+/** The tool as the model sees it. */
 export interface NegotiateToolOptions<I> {
   /** What the model says to start a negotiation. */
   inputSchema: FlexibleSchema<I>;
@@ -43,6 +45,7 @@ export interface Parked {
   readonly waiting: readonly string[];
 }
 
+/** The tool, and what goes on with its calls. */
 export interface Negotiation {
   /** For `generateText` and `streamText`. */
   readonly tools: ToolSet;

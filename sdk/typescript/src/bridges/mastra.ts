@@ -9,6 +9,7 @@
  * The agent's handlers decide, with a model if they like. Mastra runs a step again from its start when it is resumed:
  * that is safe, since handlers are reducers, and what was said on one head is said once. An ESCALATE is decided by a
  * human in parley's inbox; the workflow only waits.
+ * @packageDocumentation
  */
 
 import { createStep, type DefaultEngineType, type Step } from '@mastra/core/workflows';
@@ -28,6 +29,7 @@ export type Result = z.infer<typeof Result>;
 export const Parked = z.object({ sessionId: z.string(), state: z.string(), waiting: z.array(z.string()) });
 export type Parked = z.infer<typeof Parked>;
 
+/** The step as the workflow sees it. */
 export interface StepOptions<I> {
   inputSchema: z.ZodType<I>;
   /** Of the step; by default `negotiate`. */

@@ -56,6 +56,7 @@ class Negotiation:
 
     @activity.defn(name=LOOK)
     async def look(self, request: Request) -> JSON:
+        """Decide what there is to decide, and say how the session stands."""
         beats = asyncio.create_task(_beat())
         try:
             task = Negotiations(self._agent, request.key, self._mode, self._policy)
@@ -89,6 +90,7 @@ class Negotiate:
 
     @workflow.run
     async def run(self, request: Request) -> JSON:
+        """Wait until the session is over; returns what came of it."""
         while True:
             self._woken = False
             deal = await _look(request)
@@ -103,10 +105,12 @@ class Negotiate:
 
     @workflow.signal
     def wake(self) -> None:
+        """Look at the session now."""
         self._woken = True
 
     @workflow.query
     def parked(self) -> JSON | None:
+        """The session that the workflow waits for, as it was last; None while it looks."""
         return self._parked
 
 
