@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testkit"
@@ -152,4 +153,27 @@ func TestObligationListIsBoundedAndReadable(t *testing.T) {
 	shows("once it has joined", api.MostOpenObligations)
 	a.Say(id, &performatives.WithdrawBody{ReferenceID: string(grant.Message)})
 	shows("once that has ended", 0)
+}
+
+// However many obligations there are, a request has few of them in memory, and the pages have all of them, once each
+// and in order.
+func TestManyObligationsAreListed(t *testing.T) {
+	t.Parallel()
+	const sessions = 45 // more than two times what a request has in memory
+	w := testkit.NewWorld(t, testkit.Options{Sync: time.Minute, Limits: limits.Limits{Rate: 1e6, Burst: -1, Sessions: -1}})
+	a, b := w.Principal(alpha), w.Principal(beta)
+	begun := time.Now().UTC()
+	for s := range sessions {
+		owed := make([]performatives.Obligation, api.MostOpenObligations)
+		for i := range owed {
+			at := begun.Add(time.Hour + time.Duration(i*sessions+s)*time.Second)
+			owed[i] = performatives.Obligation{ID: fmt.Sprintf("o%d", i), Deadline: &at}
+		}
+		carries(w, a, b, owed...)
+	}
+	rows, _ := obligations(a, api.ListObligations{Limit: api.MaxObligations})
+	inOrder := slices.IsSortedFunc(rows, func(one, next api.ObligationRow) int { return strings.Compare(one.Due, next.Due) })
+	if len(rows) != sessions*api.MostOpenObligations || !inOrder {
+		t.Errorf("it lists %d obligations, in order: %t", len(rows), inOrder)
+	}
 }

@@ -18,9 +18,13 @@ import (
 // An owing is an obligation in its place in the list.
 type owing struct {
 	key string // by which it is sorted: a cursor
-	row api.ObligationRow
 	of  *sessionlist.DueRow
+	n   int // in of
 }
+
+// mostOwing is how many obligations one request has in memory. If the caller may read too few of them to fill
+// its page, the page is short, and has a cursor.
+const mostOwing = 1024
 
 // noDate sorts what has no date after everything that has one.
 const noDate = "~"
@@ -32,8 +36,8 @@ func (x *Reads) ObligationList(ctx context.Context, c api.Caller, q api.ListObli
 		return api.Obligations{}, err
 	}
 	limit := min(cmp.Or(max(q.Limit, 0), api.DefaultObligations), api.MaxObligations)
-	all := x.owed(c, &q, limit+1)
-	slices.SortFunc(all, func(a, b owing) int { return strings.Compare(a.key, b.key) })
+	now := x.o.Now()
+	all, more := x.owed(c, &q, now)
 	page, may, looked, last := api.NewPage[api.ObligationRow](limit), map[performatives.SessionID]bool{}, 0, q.Cursor
 	for _, o := range all {
 		id := o.of.Session
@@ -49,12 +53,15 @@ func (x *Reads) ObligationList(ctx context.Context, c api.Caller, q api.ListObli
 				looked++
 			}
 		}
-		if may[id] && !page.Add(o.row, fit.Size(o.row)) {
+		if row := rowOf(o.of, o.n, now); may[id] && !page.Add(row, fit.Size(row)) {
 			return api.Obligations{Obligations: page.Items, Next: last}, nil
 		}
 		last = o.key
 	}
-	return api.Obligations{Obligations: page.Items}, nil
+	if !more {
+		last = ""
+	}
+	return api.Obligations{Obligations: page.Items, Next: last}, nil
 }
 
 // fitsObligations refuses what cannot be asked for, and has times as rows have them.
@@ -83,27 +90,41 @@ func fitsObligations(q *api.ListObligations, c api.Caller) error {
 	return nil
 }
 
-// owed lists what is asked for, at most n obligations of each session.
-func (x *Reads) owed(c api.Caller, q *api.ListObligations, n int) (all []owing) {
-	now, org := x.o.Now(), c.Agent.Organisation()
+// owed lists what is asked for, the first due first, and reports whether there is more.
+func (x *Reads) owed(c api.Caller, q *api.ListObligations, now time.Time) (first []owing, more bool) {
+	org, last := c.Agent.Organisation(), "" // no key after last is one of the first
+	keep := func() {
+		slices.SortFunc(first, func(a, b owing) int { return strings.Compare(a.key, b.key) })
+		if len(first) > mostOwing {
+			first, more = slices.Delete(first, mostOwing, len(first)), true
+			last = first[mostOwing-1].key
+		}
+	}
 	for _, of := range x.o.List.Dues(x.selection(c)) {
-		found := 0
-		for _, v := range of.Obligations {
-			row := api.ObligationRowOf(of.Session, of.Purpose, moved(v, of.Stopped, now))
+		for n := range of.Obligations {
+			row := rowOf(&of, n, now)
 			key := cmp.Or(row.Due, noDate) + " " + string(row.Session) + " " + row.Commitment + "/" + row.ID
 			switch {
 			case key <= q.Cursor, q.Status != "" && row.Status != q.Status,
 				q.After != "" && (row.Due == "" || row.Due < q.After), q.Before != "" && (row.Due == "" || row.Due >= q.Before),
 				q.Awaiting != "" && slices.ContainsFunc(row.For, func(a performatives.Agent) bool { return a.Organisation() == org }) != (q.Awaiting == api.AwaitingMe):
 				continue
+			case last != "" && key > last:
+				more = true
+				continue
 			}
-			if found++; found > n {
-				break
+			if first = append(first, owing{key, &of, n}); len(first) == 2*mostOwing {
+				keep()
 			}
-			all = append(all, owing{key, row, &of})
 		}
 	}
-	return all
+	keep()
+	return first, more
+}
+
+// rowOf is an obligation of a session as it is now.
+func rowOf(of *sessionlist.DueRow, n int, now time.Time) api.ObligationRow {
+	return api.ObligationRowOf(of.Session, of.Purpose, moved(of.Obligations[n], of.Stopped, now))
 }
 
 // moved is an obligation as it is now, of a row whose times stood still.
