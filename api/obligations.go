@@ -61,9 +61,8 @@ func OpenObligations(s *session.State, at time.Time) (open []ObligationView) {
 		}
 		v := viewObligation(s, o, at)
 		for _, text := range []*string{&v.Action, &v.VerificationMethod} {
-			if fit.TextSize(*text) > rowText {
-				*text, v.Truncated = fit.Text(*text, rowText), true
-			}
+			short, cut := shortened(*text)
+			*text, v.Truncated = short, v.Truncated || cut
 		}
 		switch {
 		case v.Delivery != nil:
@@ -78,10 +77,16 @@ func OpenObligations(s *session.State, at time.Time) (open []ObligationView) {
 
 // ShortPurpose is a session's purpose as rows have it.
 func ShortPurpose(s *session.State) string {
-	if fit.TextSize(s.Agreed.Purpose) > rowText {
-		return fit.Text(s.Agreed.Purpose, rowText)
+	short, _ := shortened(s.Agreed.Purpose)
+	return short
+}
+
+// shortened is a text as rows have it, and whether something is left out.
+func shortened(text string) (short string, cut bool) {
+	if fit.TextSize(text) <= rowText {
+		return text, false
 	}
-	return s.Agreed.Purpose
+	return fit.Text(text, rowText), true
 }
 
 // ObligationRowOf is the row of an obligation.

@@ -57,7 +57,7 @@ type rowMark struct {
 	state                  session.Phase
 	participants, answered int
 	unmet                  session.Unmet
-	owedSince              uint64
+	obligationsChanged     uint64
 	escalated              int // organisations
 }
 
@@ -66,7 +66,7 @@ func markOf(s *session.State) rowMark {
 	for range s.Deciding() {
 		escalated++
 	}
-	return rowMark{s.Phase, len(s.Participants()), len(whoAnswered(s)), s.Unmet(), s.OwedSince(), escalated}
+	return rowMark{s.Phase, len(s.Participants()), len(whoAnswered(s)), s.Unmet(), s.ObligationsChanged(), escalated}
 }
 
 // rowChanged reports whether the session list has another row, or none.

@@ -71,14 +71,14 @@ func (s *State) OpenObligations() iter.Seq[*Obligation] {
 	}
 }
 
-// OwedSince is the entry that changed an obligation last, 0 for none.
-func (s *State) OwedSince() uint64 { return s.owedSince }
+// ObligationsChanged is the number of the entry that changed an obligation last, 0 for none.
+func (s *State) ObligationsChanged() uint64 { return s.obligationsChanged }
 
 // index enters an obligation among what is due, by when and by whom.
 func (t *Command) index(o *Obligation) {
 	key := o.key()
 	t.unmet.count(o, 1)
-	t.owedSince = t.Next
+	t.obligationsChanged = t.Next
 	if o.open() {
 		t.openDues = t.openDues.Set(openKey(o), key)
 	}

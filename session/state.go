@@ -70,27 +70,27 @@ type State struct {
 	promised                             int // obligations of accepted commitments
 	standbys                             int // parties who stand by
 
-	executing       bool          // what was agreed is carried out
-	carried         []*Commitment // out
-	obligations     persist.Table[string, *Obligation]
-	obliged         []string                             // keys of the obligations, in their order
-	dues            *immutable.SortedMap[string, due]    // what the broker has to enter, by when
-	owed            *immutable.SortedMap[string, string] // obligations that wait for their party, by party and deadline
-	toAnswer        persist.Table[string, string]        // obligations by the delivery that waits for an answer
-	deliveries      persist.Table[string, *Delivery]     // all of them
-	aboutObligation persist.Table[string, string]        // obligations by the entries that are about them
-	owing           int                                  // obligations that keep the session open
-	unmet           Unmet
-	openDues        *immutable.SortedMap[string, string] // obligations of which something is due, to be answered or disputed, by when
-	owedSince       uint64                               // the entry that changed an obligation last
-	leaving         []performatives.Agent                // parties who said CLOSE while something is due; never changed
-	quiet           time.Time                            // since when nothing is due or disputed, on the session's clock
-	arbiter         performatives.Member                 // the zero Member for nobody
-	claims          persist.Table[string, *Dispute]
-	people          []escalation.ID               // the open items of disputes; never changed
-	filed           []string                      // ids of disputes, in their order
-	remedies        persist.Table[string, string] // disputes by the replies that offer to end them
-	disputing       int                           // open disputes
+	executing          bool          // what was agreed is carried out
+	carried            []*Commitment // out
+	obligations        persist.Table[string, *Obligation]
+	obliged            []string                             // keys of the obligations, in their order
+	dues               *immutable.SortedMap[string, due]    // what the broker has to enter, by when
+	owed               *immutable.SortedMap[string, string] // obligations that wait for their party, by party and deadline
+	toAnswer           persist.Table[string, string]        // obligations by the delivery that waits for an answer
+	deliveries         persist.Table[string, *Delivery]     // all of them
+	aboutObligation    persist.Table[string, string]        // obligations by the entries that are about them
+	owing              int                                  // obligations that keep the session open
+	unmet              Unmet
+	openDues           *immutable.SortedMap[string, string] // obligations of which something is due, to be answered or disputed, by when
+	obligationsChanged uint64                               // the entry that changed an obligation last
+	leaving            []performatives.Agent                // parties who said CLOSE while something is due; never changed
+	quiet              time.Time                            // since when nothing is due or disputed, on the session's clock
+	arbiter            performatives.Member                 // the zero Member for nobody
+	claims             persist.Table[string, *Dispute]
+	people             []escalation.ID               // the open items of disputes; never changed
+	filed              []string                      // ids of disputes, in their order
+	remedies           persist.Table[string, string] // disputes by the replies that offer to end them
+	disputing          int                           // open disputes
 
 	taken  uint64 // turns, see Turns
 	turned uint64 // the entry that took the newest

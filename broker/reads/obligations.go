@@ -22,7 +22,7 @@ type owing struct {
 	n   int // in of
 }
 
-// mostOwing is how many obligations one request has in memory. If the caller may read too few of them to fill
+// mostOwing is how many obligations one request keeps, and half of what it has in memory. If the caller may read too few of them to fill
 // its page, the page is short, and has a cursor.
 const mostOwing = 1024
 

@@ -261,7 +261,7 @@ export class Agent<T> {
     return answer.cursor;
   }
 
-  /** Wakes a session once it is over: what another worker of the agent says is no news, also if it ends the session. */
+  /** Wakes a session once it is over. Waits leave out what the agent says itself, so they do not tell of an end by another worker. */
   async #waitForEnd(sessionId: string, work: Work<T>, returned: AbortSignal): Promise<void> {
     while (!returned.aborted && !this.#stop.signal.aborted) {
       const head = work.last?.view.head.n;

@@ -334,13 +334,13 @@ class Agent(Generic[T]):
         return str(answer["cursor"])
 
     async def _wait_for_end(self, session: str, work: _Work[T]) -> None:
-        """Wake a session once it is over: what another worker of the agent says is no news, also if it ends the session."""
+        """Wake a session once it is over. Waits leave out what the agent says itself, so they do not tell of an end by another worker."""
         while True:
             seen = work.last
             await asyncio.sleep(QUIET)
             if seen is None or work.last is None or seen.head != work.last.head:
                 continue
-            with suppress(Refusal):
+            with suppress(ParleyError):
                 async with self._ends:
                     since = str(seen.view["head"]["n"] + 1)
                     answer = await self._ask("turn.wait", {"sessionId": session, "since": since, "seconds": END_SECONDS})
