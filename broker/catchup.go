@@ -13,6 +13,7 @@ import (
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/broker/limits"
+	"github.com/parley-asp/parley/broker/reads"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -173,6 +174,9 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 	}
 	if ctx.Err() == nil {
 		b.o.Log.Error("session not read", zap.String("session", string(id)), zap.Error(err))
+	}
+	if errors.Is(err, cluster.ErrBroken) {
+		return fmt.Errorf("%w: %w", session.Busy(), reads.ErrBroken)
 	}
 	return session.Busy()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
@@ -51,5 +52,36 @@ func TestSessionOfANewerFormat(t *testing.T) {
 	testkit.Must(t, err)
 	if m.Header.Get(api.ErrorCodeHeader) != "" {
 		t.Errorf("a session of the known format: %s", m.Data)
+	}
+}
+
+// An entry that no broker wrote ends one session. What else its participants and the operator have is listed.
+func TestBrokenSessionIsLeftOutOfLists(t *testing.T) {
+	t.Parallel()
+	l := limited(t, limits.Limits{})
+	whole, broken := newID(), newID()
+	l.accepted(l.says(whole, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(broken, alpha, "PROPOSE", invitation(beta)))
+	var stored api.Stored
+	l.reads(api.AuditMessages.Name, fmt.Sprintf(`{"sessionId":%q}`, broken), &stored)
+	js, err := l.Broker.Broker.Options.Conn.JetStream()
+	testkit.Must(t, err)
+	_, err = js.Publish(api.Session(broken), stored.Messages[0])
+	testkit.Must(t, err)
+
+	m, err := l.nc.Request(api.Call(alpha, api.SessionGet.Name), fmt.Appendf(nil, `{"sessionId":%q}`, broken), testkit.Patience)
+	testkit.Must(t, err)
+	testkit.Refused(t, m, session.Unavailable)
+	for _, subject := range []string{api.Call(alpha, api.SessionList.Name), api.Call(beta, api.SessionList.Name), api.OperatorCall(api.SessionList.Name)} {
+		m, err := testkit.Request(l.nc, subject, []byte("{}"))
+		testkit.Must(t, err)
+		var page api.Sessions
+		testkit.Must(t, json.Unmarshal(m.Data, &page))
+		if len(page.Sessions) != 1 || page.Sessions[0].Session != whole {
+			t.Errorf("%s: %s", subject, m.Data)
+		}
+	}
+	for _, verb := range []string{api.AgreementList.Name, api.ObligationList.Name} {
+		testkit.Must(t, l.ask(api.Call(alpha, verb), []byte("{}")))
 	}
 }

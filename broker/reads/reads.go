@@ -9,6 +9,7 @@ package reads
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,9 @@ import (
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
+
+// ErrBroken means that the entries of a session are not what a broker wrote. To ask again is of no use.
+var ErrBroken = errors.New("the transcript does not replay")
 
 // A Session is a session as it is in its turn.
 type Session struct {
@@ -114,7 +118,7 @@ func (x *Reads) Existing(ctx context.Context, c api.Caller, id performatives.Ses
 }
 
 // Listed reads what session.list shows. A delegate who was asked and has not joined sees
-// that too.
+// that too. A session with a broken transcript is left out, so that the others can be listed.
 func (x *Reads) Listed(ctx context.Context, c api.Caller, id performatives.SessionID, read func(*Session) error) error {
 	var err error
 	if looked := x.o.View(ctx, id, func(s *Session) {
@@ -124,7 +128,7 @@ func (x *Reads) Listed(ctx context.Context, c api.Caller, id performatives.Sessi
 		if c.Operator || s.State.HasPart(c.Agent) || x.MayAudit(c, s) || x.DecidesIn(c, s) {
 			err = read(s)
 		}
-	}); looked != nil {
+	}); looked != nil && !errors.Is(looked, ErrBroken) {
 		return looked
 	}
 	return err
