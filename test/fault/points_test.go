@@ -52,11 +52,11 @@ var fatal = []struct {
 
 // TestKilledAtEachPoint kills a broker's process at each point of the way of an
 // act. With its server in it, the broker is started again; at a server elsewhere,
-// another broker takes over, though nobody says anything more.
+// another broker takes over, though nobody says anything more: each point with one of the acts.
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
-	for _, act := range fatal {
-		for _, point := range broker.Failpoints() {
+	for i, act := range fatal {
+		for j, point := range broker.Failpoints() {
 			t.Run(act.act+" "+point, func(t *testing.T) {
 				t.Parallel()
 				data := t.TempDir()
@@ -72,6 +72,9 @@ func TestKilledAtEachPoint(t *testing.T) {
 				s.Check(parties...)
 				verifyAll(t, c.URL)
 			})
+			if j%len(fatal) != i {
+				continue
+			}
 			t.Run(act.act+" "+point+", two brokers", func(t *testing.T) {
 				t.Parallel()
 				at := testkit.StartServerProcess(t, onDisk)
