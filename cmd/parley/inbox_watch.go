@@ -82,7 +82,7 @@ func follow(ctx context.Context, cmd *cobra.Command, c connection, filter api.Li
 }
 
 // each prints items as JSON lines, else as text.
-func each(cmd *cobra.Command, items []api.EscalationItem, asJSON bool, drawn func() string) error {
+func each[T any](cmd *cobra.Command, items []T, asJSON bool, drawn func() string) error {
 	if !asJSON {
 		return say(cmd, drawn())
 	}

@@ -308,9 +308,6 @@ func callsOut(o *testkit.Options) { o.PrivateWebhooks = true }
 // nothing longer than bound. When the broker is killed in the middle of it, what was accepted is there.
 // It needs the whole machine: nothing runs beside it, and it is not built for the race detector.
 func TestInnocent(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compares what a client notices, and the race detector slows everything down")
-	}
 	const alone, visits = 3, 10
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {

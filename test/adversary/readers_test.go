@@ -31,9 +31,6 @@ func bound(alone time.Duration) time.Duration { return longest + 10*alone }
 // reads are answered, the server drops none of the broker's connections, and the deal goes on.
 // Nothing runs beside it, for it looks at times.
 func TestReaders(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it compares what a client notices, and the race detector slows everything down")
-	}
 	core, log := observer.New(zap.InfoLevel)
 	w := newWorld(t, func(o *testkit.Options) {
 		o.Log, o.Limits.PrincipalBytes = zap.New(core), -1

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+// TestTop: what was said between two pages is on the second, whichever brokers do not answer.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{Dev: true, Monitor: "127.0.0.1:0"})
+	monitors := []string{w.MonitorAddr, "127.0.0.1:1"}
+	buyer, seller := w.Client(alpha), w.Client(beta)
+	before := scrapeAll(w.Ctx, monitors)
+	const deals = 3
+	for range deals {
+		s, err := buyer.Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
+		testkit.Must(t, err)
+		_, err = seller.Session(s.ID()).Accept(w.Ctx, "inv")
+		testkit.Must(t, err)
+		if _, err = seller.Session(s.ID()).Accept(w.Ctx, "nothing"); err == nil {
+			t.Fatal("an ACCEPT of nothing was accepted")
+		}
+	}
+	var now scrape
+	testkit.Eventually(t, "an act is counted after its answer", func() bool {
+		now = scrapeAll(w.Ctx, monitors)
+		return now.brokers[0].values("parley_acts_total", "outcome")["refused"] == deals && now.shared("parley_sessions", "state")["INTRODUCED"] == deals
+	})
+	p := newTopPage(before, now)
+	times := func(rate float64) int { return int(math.Round(rate * now.since(before))) }
+	said := map[string]topActs{}
+	for _, a := range p.Acts {
+		said[a.Performative] = a
+	}
+	if times(said["PROPOSE"].Accepted) != deals || times(said["ACCEPT"].Accepted) != deals || times(said["ACCEPT"].Refused) != deals {
+		t.Errorf("after %d deals: %+v", deals, said)
+	}
+	refusals := 0.0
+	for _, rate := range p.Refusals {
+		refusals += rate
+	}
+	if times(refusals) != deals || p.Sessions["INTRODUCED"] != deals {
+		t.Errorf("refusals %v, sessions %v", p.Refusals, p.Sessions)
+	}
+	for _, took := range p.Times {
+		if took.Of == "accepted" && (times(took.Rate) != 2*deals || took.Median <= 0 || took.P99 < took.Median) {
+			t.Errorf("%+v", took)
+		}
+	}
+	if len(p.Brokers) != 2 || !p.Brokers[0].Ready || p.Brokers[0].Partitions != 128 || p.Brokers[1].Error == "" {
+		t.Errorf("brokers %+v", p.Brokers)
+	}
+	if text := p.text(render.Style{}); !strings.Contains(text, "INTRODUCED 3") || strings.Contains(text, "\x1b") || !strings.Contains(text, "refused") {
+		t.Error(text)
+	}
+}
+
+// A page is as exact as the buckets of a native histogram, which are a tenth apart.
+func TestTopQuantiles(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "took", NativeHistogramBucketFactor: 1.1})
+	registry.MustRegister(h)
+	s := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	t.Cleanup(s.Close)
+	monitors := []string{s.Listener.Addr().String()}
+	for range 1000 {
+		h.Observe(100) // before the page
+	}
+	before := scrapeAll(t.Context(), monitors)
+	for i := range 1000 {
+		h.Observe(float64(i+1) / 1000)
+	}
+	took := scrapeAll(t.Context(), monitors).times(before, "took", "")[""]
+	for _, q := range []float64{0.01, 0.5, 0.9, 0.99, 1} {
+		if got := took.quantile(q); math.Abs(got-q) > 0.1*q {
+			t.Errorf("the quantile %v is %v", q, got)
+		}
+	}
+	if took.count() != 1000 {
+		t.Errorf("%v values", took.count())
+	}
+}
+
+// What is no monitor is refused, and nothing of what it says reaches the terminal as it is.
+func TestTopRefuses(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"an error":      func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"a page":        func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("\x1b[31mhello")) },
+		"half a metric": func(w http.ResponseWriter, _ *http.Request) { asMetrics(w); _, _ = w.Write([]byte{200, 1, 2}) },
+		"too many bytes": func(w http.ResponseWriter, _ *http.Request) {
+			asMetrics(w)
+			for range 1 << 10 { // families with a help of 2,047 bytes
+				_, _ = w.Write(append([]byte{0x82, 0x10, 0x12, 0xff, 0x0f}, bytes.Repeat([]byte("x"), 2047)...))
+			}
+		},
+	} {
+		s := httptest.NewServer(answer)
+		t.Cleanup(s.Close)
+		root := rootCommand()
+		var out bytes.Buffer
+		root.SetOut(&out)
+		root.SetArgs([]string{"top", "--count", "1", s.Listener.Addr().String()})
+		if err := root.ExecuteContext(t.Context()); err == nil || strings.Contains(out.String(), "\x1b") {
+			t.Errorf("%s: %v %q", name, err, out.String())
+		}
+	}
+	for _, wrong := range [][]string{{"top"}, {"top", "--every", "1ms", "x:1"}, {"top", "--count", "-1", "x:1"}, {"top", "a b"}} {
+		root := rootCommand()
+		root.SetArgs(wrong)
+		if err := root.ExecuteContext(t.Context()); err == nil {
+			t.Errorf("%q was accepted", wrong)
+		}
+	}
+}
+
+func asMetrics(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited")
+}
+
+// A page as JSON is one line.
+func TestTopJSON(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{Dev: true, Monitor: "127.0.0.1:0"})
+	root := rootCommand()
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetArgs([]string{"top", "--json", "--every", "1s", "--count", "1", w.MonitorAddr})
+	testkit.Must(t, root.ExecuteContext(t.Context()))
+	var p topPage
+	testkit.Must(t, json.Unmarshal(out.Bytes(), &p))
+	if strings.Count(out.String(), "\n") != 1 || len(p.Brokers) != 1 || !p.Brokers[0].Ready {
+		t.Errorf("%s", out.String())
+	}
+}
