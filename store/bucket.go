@@ -41,8 +41,10 @@ func (s *Store) Bucket(ctx context.Context, name, description string, ttl time.D
 	if err != nil {
 		return nil, err
 	}
-	kv, err := s.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: name, Description: description, TTL: ttl, Replicas: replicas, History: 1, Storage: jetstream.FileStorage,
+	kv, err := create(ctx, func(ctx context.Context) (jetstream.KeyValue, error) {
+		return s.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: name, Description: description, TTL: ttl, Replicas: replicas, History: 1, Storage: jetstream.FileStorage,
+		})
 	})
 	if err != nil {
 		return nil, err

@@ -50,6 +50,21 @@ func (s *Store) Patiently(ctx context.Context, what string, do func(context.Cont
 	}
 }
 
+// repliesWithin is how long a server takes to say that a stream exists, which it created when another broker asked.
+const repliesWithin = 500 * time.Millisecond
+
+// create creates a stream or a bucket, or updates it. Of several brokers that create one at once, a cluster answers
+// only one: the others ask again.
+func create[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	soon, cancel := context.WithTimeout(ctx, repliesWithin)
+	defer cancel()
+	made, err := ask(soon)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return ask(ctx)
+	}
+	return made, err
+}
+
 // isUnavailable tells errors that go away by themselves: there is no leader, too
 // few servers are up, nobody answers.
 func isUnavailable(err error) bool {

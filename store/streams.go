@@ -51,7 +51,7 @@ func (s *Store) openStreams(ctx context.Context) error {
 	}
 	for _, c := range fixedStreams(retention, s.o.InboxAge) {
 		if c.Replicas, err = s.replicas(ctx, c.Name); err == nil {
-			streams[c.Name], err = s.js.CreateOrUpdateStream(ctx, c)
+			streams[c.Name], err = create(ctx, func(ctx context.Context) (jetstream.Stream, error) { return s.js.CreateOrUpdateStream(ctx, c) })
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
