@@ -161,7 +161,9 @@ func TestTraces(t *testing.T) {
 	a.Say(id, testkit.Fact("a secret"))
 	testkit.Refused(t, b.Submit(id, b.Envelope(id, &performatives.RejectBody{ReferenceID: "nothing", Code: "unspecified", Reason: "a secret"})), session.ProposalUnknown)
 	testkit.Refused(t, b.Submit(id, []byte("{")), session.MalformedEnvelope)
-	inItem := func(d *performatives.Draft) { d.Context = append(d.Context, []byte(`"x"`), []byte(`{"traceparent":"`+another+`"}`)) }
+	inItem := func(d *performatives.Draft) {
+		d.Context = append(d.Context, []byte(`"x"`), []byte(`{"traceparent":"`+another+`"}`))
+	}
 	b.Say(id, &performatives.ObserveBody{Subject: "a secret"}, inItem)
 	for n, malformed := range []nats.Header{
 		{"traceparent": {strings.ToUpper(parent)}}, {"traceparent": {parent, parent}}, {"traceparent": {"00-" + strings.Repeat("0", 32) + "-" + caller + "-01"}},
