@@ -17,11 +17,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testkit"
 )
@@ -249,6 +251,40 @@ func TestTracesHTTP(t *testing.T) {
 	}
 	if get := slices.DeleteFunc(r.all("session.get"), func(s *tracepb.Span) bool { return hex.EncodeToString(s.TraceId) != another[3:35] }); len(get) != 1 || attribute(get[0], "error.type") != string(session.UnknownSession) {
 		t.Errorf("a refused read is %v", get)
+	}
+}
+
+// An act that one broker forwards to another keeps its parent.
+func TestTracesForwarded(t *testing.T) {
+	t.Parallel()
+	r := startReceiver(t)
+	traces, err := telemetry.OpenTraces(telemetry.Exporter{URL: r.url, Sample: 1}, "1.0.0", "two brokers", zap.NewNop())
+	testkit.Must(t, err)
+	at := testkit.StartServer(t)
+	exported := func(o *server.BrokerOptions) { o.Traces = traces }
+	one, nc := at.OpenBroker(exported)
+	two, _ := at.OpenBroker(exported)
+	for _, b := range []*server.Broker{one, two, one, two} {
+		testkit.Must(t, b.Parts.Members.Heartbeat(t.Context()))
+	}
+	forwarded := func() uint64 {
+		first, _ := one.Gateway.Forwarded()
+		second, _ := two.Gateway.Forwarded()
+		return first + second
+	}
+	asked := 0
+	for ; asked < 20 || forwarded() == 0 && asked < 1000; asked++ {
+		m, err := nc.RequestMsgWithContext(t.Context(), &nats.Msg{Subject: api.Submit(alpha, testkit.NewSession()), Data: []byte("{}"), Header: nats.Header{"traceparent": {parent}}})
+		testkit.Must(t, err)
+		testkit.Refused(t, m, session.MalformedEnvelope)
+	}
+	for _, b := range []*server.Broker{one, two} {
+		testkit.Must(t, b.Close(t.Context()))
+	}
+	traces.Close()
+	acts := r.all("act")
+	if forwarded() == 0 || len(acts) != asked || slices.ContainsFunc(acts, func(s *tracepb.Span) bool { return hex.EncodeToString(s.ParentSpanId) != caller }) {
+		t.Errorf("%d spans of %d acts, %d of them forwarded: %v", len(acts), asked, forwarded(), acts)
 	}
 }
 
