@@ -126,10 +126,10 @@ const (
 	maxFailure    = 300 // characters: the collector's words may be among them
 )
 
-// failed logs that spans are lost, at most once a minute.
+// failed logs what is wrong with the export, at most once a minute.
 func (x *exports) failed(err error) {
 	now, last := time.Now().Unix(), x.said.Load()
 	if now-last >= failuresEvery && x.said.CompareAndSwap(last, now) {
-		x.log.Warn("traces are not exported", zap.String("error", fmt.Sprintf("%.*q", maxFailure, err.Error())))
+		x.log.Warn("exporting traces", zap.String("error", fmt.Sprintf("%.*s", maxFailure, err.Error())))
 	}
 }

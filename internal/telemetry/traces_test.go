@@ -76,7 +76,7 @@ func TestFailures(t *testing.T) {
 	for range 3 {
 		x.failed(errors.New(strings.Repeat("no\n", 1<<20)))
 	}
-	if logs.Len() != 1 || len(logs.All()[0].ContextMap()["error"].(string)) > 3*maxFailure {
+	if logs.Len() != 1 || len(logs.All()[0].ContextMap()["error"].(string)) > maxFailure {
 		t.Errorf("%d lines", logs.Len())
 	}
 	x.said.Add(-failuresEvery)
