@@ -166,7 +166,7 @@ func TestTraces(t *testing.T) {
 	inItem := func(d *performatives.Draft) {
 		d.Context = append(d.Context, []byte(`"x"`), []byte(`{"traceparent":"`+another+`"}`))
 	}
-	b.Say(id, &performatives.ObserveBody{Subject: "a secret"}, inItem)
+	testkit.Accepted(t, withTrace(b, id, b.Envelope(id, &performatives.ObserveBody{Subject: "a secret"}, inItem), nats.Header{"traceparent": {parent}}))
 	for n, malformed := range []nats.Header{
 		{"traceparent": {strings.ToUpper(parent)}}, {"traceparent": {parent, parent}}, {"traceparent": {"00-" + strings.Repeat("0", 32) + "-" + caller + "-01"}},
 	} {

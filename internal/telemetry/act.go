@@ -55,9 +55,7 @@ func (a *Act) Is(performative, id string, beside []byte) {
 		a.performative = a.m.closed("performative", performative)
 	}
 	if a.t != nil && a.span == nil {
-		if !trace.SpanContextFromContext(a.ctx).IsValid() {
-			a.ctx = inContext(a.ctx, beside)
-		}
+		a.ctx = inContext(a.ctx, beside) // before the headers, which may be of who passed it on
 		a.begin(performative, id)
 	}
 }
