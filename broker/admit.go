@@ -23,7 +23,7 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 	if err != nil {
 		return api.Acceptance{}, err
 	}
-	l.act.Is(m.Performative.String())
+	l.act.Is(m.Performative.String(), string(m.ID), m.Context)
 	fresh := !l.loaded
 	if fresh {
 		outside, err := b.parts.Reads.NonParticipant(ctx, api.Caller{Agent: m.Sender}, id, m.Performative == performatives.Propose)
@@ -39,7 +39,7 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 	}
 	b.o.Metrics.Looked(!fresh)
 	if err := b.load(ctx, l); err != nil {
-		return api.Acceptance{}, b.trouble("load", l.id, err)
+		return api.Acceptance{}, b.trouble("load", l.id, err, l.act.Field())
 	}
 	l.act.Reached(telemetry.Load)
 	for range maxRaces {
@@ -49,12 +49,12 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 			return accepted, nil
 		case errors.Is(err, store.ErrConflict):
 			if err := b.catchUp(ctx, l); err != nil {
-				return api.Acceptance{}, b.trouble("catch up", l.id, err)
+				return api.Acceptance{}, b.trouble("catch up", l.id, err, l.act.Field())
 			}
 		case errors.Is(err, store.ErrIndeterminate):
-			b.o.Log.Warn("append not acknowledged; reading what happened", zap.String("session", string(l.id)), zap.Error(err))
+			b.o.Log.Warn("append not acknowledged; reading what happened", zap.String("session", string(l.id)), l.act.Field(), zap.Error(err))
 			if _, err := b.current(ctx, l); err != nil {
-				return api.Acceptance{}, b.trouble("read back", l.id, err)
+				return api.Acceptance{}, b.trouble("read back", l.id, err, l.act.Field())
 			}
 		case isRefusal(err) && fresh:
 			// The session was loaded for this act. One more read would tell a non-participant, by
@@ -70,17 +70,17 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 			// Only the newest transcript may refuse.
 			moved, currentErr := b.current(ctx, l)
 			if currentErr != nil {
-				return api.Acceptance{}, b.trouble("catch up", l.id, currentErr)
+				return api.Acceptance{}, b.trouble("catch up", l.id, currentErr, l.act.Field())
 			}
 			if !moved {
 				return api.Acceptance{}, err
 			}
 		default:
-			return api.Acceptance{}, b.trouble("admit", l.id, err)
+			return api.Acceptance{}, b.trouble("admit", l.id, err, l.act.Field())
 		}
 		fresh = false
 	}
-	b.o.Log.Warn("an act lost every race", zap.String("session", string(l.id)), zap.String("message", string(m.ID)))
+	b.o.Log.Warn("an act lost every race", zap.String("session", string(l.id)), zap.String("message", string(m.ID)), l.act.Field())
 	return api.Acceptance{}, session.Busy()
 }
 
@@ -93,8 +93,8 @@ func isRefusal(err error) bool {
 }
 
 // trouble logs an internal cause and answers without it.
-func (b *Broker) trouble(what string, id performatives.SessionID, err error) error {
-	b.o.Log.Error(what, zap.String("session", string(id)), zap.Error(err))
+func (b *Broker) trouble(what string, id performatives.SessionID, err error, more ...zap.Field) error {
+	b.o.Log.Error(what, append(more, zap.String("session", string(id)), zap.Error(err))...)
 	return session.Busy()
 }
 
@@ -179,10 +179,14 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 	l.unwritten = l.unwritten || b.o.Alone && act.stamp.Sequence == 0
 	l.state, l.last, l.sequences = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
 	l.bytes += act.entry.Size()
-	l.unapplied = append(l.unapplied, delivery{
+	d := delivery{
 		sequence: act.stamp.Sequence, position: position, to: b.audience(&l.state),
 		entry: act.entry, owner: ownerOf(m, act.stamp),
-	})
+	}
+	if !m.Sender.IsBroker() {
+		d.trace = l.act.Onward()
+	}
+	l.unapplied = append(l.unapplied, d)
 	for _, a := range l.state.AgreementsAfter(agreements) {
 		b.parts.Reads.AgreementMade(l.id, a)
 	}

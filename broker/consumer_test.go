@@ -48,7 +48,7 @@ authorization { users: [
 			err   error
 		}
 		answered := make(chan answer, 1)
-		opened.Verbs.Call(api.Caller{Agent: beta}, api.SessionConsumer.Name, fmt.Appendf(nil, `{"sessionId":%q}`, id), func() {}, func(reply any, _ bool, err error) {
+		opened.Verbs.Call(t.Context(), api.Caller{Agent: beta}, api.SessionConsumer.Name, fmt.Appendf(nil, `{"sessionId":%q}`, id), func() {}, func(reply any, _ bool, err error) {
 			answered <- answer{reply, err}
 		})
 		got := <-answered

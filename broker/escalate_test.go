@@ -145,7 +145,7 @@ func TestNobodyToConfirm(t *testing.T) {
 		t.Fatal(err)
 	}
 	removed := make(chan error, 1)
-	b.Broker.Verbs.Call(api.Caller{Operator: true}, api.AgentRemove.Name, []byte(`{"agentId":"`+string(bob)+`"}`), func() {}, func(_ any, _ bool, err error) { removed <- err })
+	b.Broker.Verbs.Call(t.Context(), api.Caller{Operator: true}, api.AgentRemove.Name, []byte(`{"agentId":"`+string(bob)+`"}`), func() {}, func(_ any, _ bool, err error) { removed <- err })
 	if err := <-removed; err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/archive"
+	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/transcript"
@@ -24,6 +25,7 @@ type delivery struct {
 	owner    performatives.Organisation // whose sealed parts are delivered with it
 	to       []performatives.Agent
 	again    bool // it may have been delivered before
+	trace    *telemetry.Onward
 }
 
 // ownerOf is the organisation whose sealed parts a message may have.
@@ -149,6 +151,7 @@ func (b *Broker) deliver(ctx context.Context, l *cachedSession) (err error) {
 		if err = b.deliverAll(ctx, l, l.unapplied); err == nil {
 			for _, d := range l.unapplied {
 				b.o.Metrics.Delivered(d.position)
+				d.trace.Delivered()
 			}
 			return nil
 		}
@@ -204,6 +207,7 @@ func (b *Broker) deliverOne(ctx context.Context, l *cachedSession, d delivery, f
 		if d.entry.Sealed != "" && a.Organisation() == d.owner {
 			header.Set(api.SealedHeader, d.entry.Sealed)
 		}
+		d.trace.Header(header)
 		copied, err := b.parts.Store.Send(api.InboxStream, store.Message{Subject: api.Inbox(a, l.id), Data: d.entry.Data, Header: header}, at.position)
 		if err != nil {
 			fail(a, err)

@@ -55,7 +55,7 @@ func BenchmarkInsights(b *testing.B) {
 func counts(b *testing.B, br *testkit.Broker, n int) bool {
 	b.Helper()
 	answers := make(chan api.Insights, 1)
-	br.Broker.Verbs.Call(api.Caller{Operator: true}, api.InsightsGet.Name, []byte(`{}`), func() {}, func(reply any, _ bool, err error) {
+	br.Broker.Verbs.Call(b.Context(), api.Caller{Operator: true}, api.InsightsGet.Name, []byte(`{}`), func() {}, func(reply any, _ bool, err error) {
 		var got api.Insights
 		data, failed := json.Marshal(reply)
 		if err != nil || failed != nil || json.Unmarshal(data, &got) != nil {

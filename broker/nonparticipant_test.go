@@ -138,7 +138,7 @@ func TestNonParticipantsAmongPeers(t *testing.T) {
 		answers, data := make(chan answer, 1), envelope(string(of), a, act, body)
 		var said answer
 		testkit.Must(t, testkit.Available(t.Context(), testkit.Repeats, func() bool {
-			b.Command.Submit(of, a, data, func() {}, func(accepted api.Acceptance, err error) { answers <- answer{accepted, err} })
+			b.Command.Submit(t.Context(), of, a, data, func() {}, func(accepted api.Acceptance, err error) { answers <- answer{accepted, err} })
 			said = <-answers
 			return testkit.CodeOf(said.error) != session.Unavailable
 		}))
@@ -164,7 +164,7 @@ func TestNonParticipantsAmongPeers(t *testing.T) {
 			}
 		}
 		read := make(chan error, 1)
-		b.Verbs.Call(api.Caller{Agent: eve}, api.SessionGet.Name, fmt.Appendf(nil, `{"sessionId":%q}`, of), func() {}, func(_ any, _ bool, err error) { read <- err })
+		b.Verbs.Call(t.Context(), api.Caller{Agent: eve}, api.SessionGet.Name, fmt.Appendf(nil, `{"sessionId":%q}`, of), func() {}, func(_ any, _ bool, err error) { read <- err })
 		if err := <-read; !isUnknown(err) {
 			t.Errorf("session.get: %v", err)
 		}

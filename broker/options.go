@@ -32,6 +32,7 @@ type Options struct {
 
 	Lag     time.Duration      // of timers and session rows behind transcripts; 0 is 2 s, below zero none
 	Metrics *telemetry.Metrics // nil counts nothing
+	Traces  *telemetry.Traces  // nil exports nothing
 
 	Log *zap.Logger      // nil is silent
 	Now func() time.Time // nil is time.Now

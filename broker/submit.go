@@ -58,9 +58,9 @@ func (b *Broker) chargeCopies(sender performatives.Agent, size int, to []perform
 func (b *Broker) Isolated() bool { return b.parts.Members.Isolated() }
 
 // Submit judges an envelope when its session's turn comes, and answers once, after
-// release. Side effects follow the answer.
-func (b *Broker) Submit(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
-	b.submit(b.o.Metrics.Begin(), b.parts.Reads.QueueOf(id, sender), id, sender, envelope, release, answer)
+// release. Side effects follow the answer. Of ctx only the trace counts.
+func (b *Broker) Submit(ctx context.Context, id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error)) {
+	b.submit(telemetry.Begin(ctx, b.o.Metrics, b.o.Traces, string(id)), b.parts.Reads.QueueOf(id, sender), id, sender, envelope, release, answer)
 }
 
 // submit judges an envelope when the turn of a queue comes.

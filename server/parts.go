@@ -304,7 +304,7 @@ func (b *Broker) openProposals(context.Context) error {
 
 func (b *Broker) openVerbs(context.Context) (err error) {
 	b.Verbs, err = verbs.New(verbs.Options{
-		Answers: b.answers(), Registry: b.Parts.Registry, Accounts: b.Command.Accounts(), Begin: b.Command.Begin, End: b.Command.End, Work: b.Parts.Work,
+		Answers: b.answers(), Registry: b.Parts.Registry, Accounts: b.Command.Accounts(), Begin: b.Command.Begin, End: b.Command.End, Work: b.Parts.Work, Traces: b.Options.Traces,
 	})
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nuid"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/broker/ledger"
@@ -30,6 +31,7 @@ import (
 	macpgateway "github.com/parley-asp/parley/gateway/macp"
 	"github.com/parley-asp/parley/inbox/notify"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server/embedded"
 )
@@ -44,7 +46,8 @@ type Options struct {
 
 	MACP string // host:port of MACP's gRPC; "" disables it
 
-	Monitor string // host:port of probes and metrics, plain HTTP without a login; "" disables it
+	Monitor string             // host:port of probes and metrics, plain HTTP without a login; "" disables it
+	OTLP    telemetry.Exporter // of traces
 
 	HTTPConnections int            // open HTTP connections of one address; 0 is DefaultHTTPConnections, below zero no bound
 	HTTPOrigins     []string       // of other sites whose pages may call the HTTP gateway
@@ -98,14 +101,15 @@ type Server struct {
 	MACPAddr     string
 	MonitorAddr  string
 
-	keys  keys
-	mode  mode
-	nats  *embedded.Server // nil with an external server
-	lock  *os.File         // of the embedded server's store
-	web   *web
-	probe *monitor // nil without Options.Monitor
-	macp  *macpgateway.Gateway
-	conns ownConnections
+	keys   keys
+	mode   mode
+	nats   *embedded.Server // nil with an external server
+	lock   *os.File         // of the embedded server's store
+	web    *web
+	probe  *monitor          // nil without Options.Monitor
+	traces *telemetry.Traces // nil without Options.OTLP
+	macp   *macpgateway.Gateway
+	conns  ownConnections
 
 	certificate *certificate // nil without TLS
 	room        *room        // nil where an external server lets in
@@ -127,6 +131,9 @@ func (o Options) Check() error {
 				return err
 			}
 		}
+	}
+	if err := o.OTLP.Check(); err != nil {
+		return err
 	}
 	return o.TLS.check(o.NATS != "")
 }
@@ -152,6 +159,9 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 			return s, err
 		}
 		s.MonitorAddr = s.probe.addr
+	}
+	if s.traces, err = telemetry.OpenTraces(o.OTLP, api.Version, s.ID, o.Log); err != nil {
+		return s, err
 	}
 	if s.keys, err = openKeys(o.Data); err != nil {
 		return s, err
@@ -211,7 +221,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		similar = bindugateway.NewEmbeddings(o.Embeddings.URL, o.Embeddings.Model, o.Embeddings.Key, o.Log).Similarity
 	}
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
-		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Log: o.Log, Now: o.Now},
+		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Traces: s.traces, Log: o.Log, Now: o.Now},
 		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, PrivateWebhooks: o.PrivateWebhooks || o.Dev, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
@@ -303,6 +313,7 @@ func (s *Server) end() {
 		unlock(s.lock)
 	}
 	s.probe.close()
+	s.traces.Close()
 }
 
 // ErrNotLoopback means that --dev would listen on an address that other machines can reach.

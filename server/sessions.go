@@ -77,7 +77,7 @@ func (b *Broker) submit(ctx context.Context, a performatives.Agent, id performat
 		err      error
 	}
 	answered := make(chan answer, 1)
-	b.Command.Submit(id, a, envelope, func() {}, func(accepted api.Acceptance, err error) { answered <- answer{accepted, err} })
+	b.Command.Submit(ctx, id, a, envelope, func() {}, func(accepted api.Acceptance, err error) { answered <- answer{accepted, err} })
 	select {
 	case a := <-answered:
 		return a.accepted, a.err

@@ -74,7 +74,7 @@ var places = map[string]place{
 	"broker/custody":      plain("broker/registry", "api/fit", "api", "internal/background", "internal/sealing", "performatives", "session", "store"),
 	"broker/limits":       plain("api", "performatives"),
 	"broker/reads":        plain("api/fit", "api", "api/render", "broker/archive", "broker/ledger", "broker/registry", "broker/sessionlist", "broker/timers", "delegation", "escalation", "performatives", "session", "session/agreement", "session/agreement/inclusion", "session/evidence", "session/transcript", "store"),
-	"broker/verbs":        plain("broker/registry", "api", "internal/background", "performatives", "broker/limits", "session"),
+	"broker/verbs":        plain("broker/registry", "api", "internal/background", "internal/telemetry", "performatives", "broker/limits", "session"),
 	"broker/sessionlist":  plain("api", "internal/background", "performatives", "session", "store"),
 	"broker/archive":      plain("api", "internal/background", "performatives", "session", "session/transcript", "broker/sessionlist", "store"),
 	"broker/ledger":       plain("api", "session/agreement/inclusion", "internal/background", "performatives", "store"),
@@ -97,7 +97,7 @@ var places = map[string]place{
 	"gateway/oap":         plain("api", "broker/custody", "gateway", "performatives", "session", "session/agreement", "session/modes"),
 	"gateway/macp":        plain("api", "broker/custody", "gateway", "gateway/macp/pb", "performatives", "session", "store"),
 	"gateway/mcp":         plain("api", "api/negotiation", "api/render", "broker/custody", "discovery", "gateway", "internal/background", "performatives", "schemas", "session", "session/modes", "session/transcript"),
-	"gateway/nats":        plain("api", "broker/cluster", "internal/background", "internal/pending", "performatives", "schemas", "session"),
+	"gateway/nats":        plain("api", "broker/cluster", "internal/background", "internal/pending", "internal/telemetry", "performatives", "schemas", "session"),
 
 	"client/signing": plain("api", "client", "performatives", "session"),
 

@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/broker/registry"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -80,6 +82,7 @@ type Options struct {
 	Begin    func() bool      // counts a call as work until End, unless the broker is closing
 	End      func()
 	Work     *background.Group // answers end with it
+	Traces   *telemetry.Traces // nil exports nothing
 }
 
 // A Service answers calls of verbs.
@@ -106,7 +109,7 @@ const (
 
 // Call calls a verb and answers once, after release. A last answer must have left
 // when answer returns: what follows may close the caller's connection.
-func (s *Service) Call(c api.Caller, verb string, request []byte, release func(), answer func(reply any, last bool, err error)) {
+func (s *Service) Call(parent context.Context, c api.Caller, verb string, request []byte, release func(), answer func(reply any, last bool, err error)) {
 	v, wait, err := s.begin(c, verb)
 	if err != nil {
 		release()
@@ -115,7 +118,7 @@ func (s *Service) Call(c api.Caller, verb string, request []byte, release func()
 	}
 	go func() {
 		defer s.o.End()
-		s.answer(c, v, request, wait, release, answer)
+		s.answer(parent, c, v, request, wait, release, answer)
 	}()
 }
 
@@ -158,7 +161,7 @@ func (s *Service) callable(c api.Caller, verb string) (Answer, error) {
 	return v, nil
 }
 
-func (s *Service) answer(c api.Caller, v Answer, request []byte, wait func(context.Context) (*limits.Slot, error), release func(), tell func(reply any, last bool, err error)) {
+func (s *Service) answer(parent context.Context, c api.Caller, v Answer, request []byte, wait func(context.Context) (*limits.Slot, error), release func(), tell func(reply any, last bool, err error)) {
 	defer release()
 	within := callTimeout
 	if v.Waits {
@@ -167,10 +170,12 @@ func (s *Service) answer(c api.Caller, v Answer, request []byte, wait func(conte
 	}
 	ctx, cancel := context.WithTimeout(s.o.Work.Context(), within) // the wait for a slot counts
 	defer cancel()
+	ctx, ended := s.o.Traces.Call(ctx, parent, v.Name)
 	if wait != nil {
 		slot, err := wait(ctx)
 		if err != nil {
 			release()
+			ended(codeOf(session.Busy()))
 			tell(nil, false, session.Busy())
 			return
 		}
@@ -181,6 +186,19 @@ func (s *Service) answer(c api.Caller, v Answer, request []byte, wait func(conte
 	if then != nil {
 		defer then()
 	}
+	ended(codeOf(err))
 	release() // whoever has the answer may ask the next
 	tell(reply, then != nil, err)
+}
+
+// codeOf is that of a refusal; "" for none.
+func codeOf(err error) string {
+	refusal, is := errors.AsType[*session.Refusal](err)
+	switch {
+	case err == nil:
+		return ""
+	case is:
+		return string(refusal.Code)
+	}
+	return string(session.Unavailable) // as which an internal cause is answered
 }

@@ -48,7 +48,7 @@ func TestCallThatWaitsIsAnswered(t *testing.T) {
 		defer s.slots.Enter("agent://acme.com/a").Done()
 		wait, _ := s.slots.Join("agent://acme.com/b")
 		released, began := false, time.Now()
-		s.answer(api.Caller{Agent: "agent://acme.com/b"}, Answer{}, nil, wait, func() { released = true }, func(_ any, _ bool, err error) {
+		s.answer(t.Context(), api.Caller{Agent: "agent://acme.com/b"}, Answer{}, nil, wait, func() { released = true }, func(_ any, _ bool, err error) {
 			if !released || !errors.Is(err, &session.Refusal{Code: session.Unavailable}) || time.Since(began) != callTimeout {
 				t.Errorf("released %t, answered %v after %s", released, err, time.Since(began))
 			}

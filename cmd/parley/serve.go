@@ -130,6 +130,12 @@ func (s *serve) complete(flags *pflag.FlagSet, errs io.Writer) error {
 		return usage(errors.New("set --oidc-issuer and --oidc-audience together or not at all: tokens for another service let nobody in"))
 	}
 	s.Embeddings.Key, _ = lookup("PARLEY_EMBEDDINGS_KEY")
+	if s.OTLP.URL == "" {
+		s.OTLP.URL, _ = lookup("OTEL_EXPORTER_OTLP_ENDPOINT")
+	}
+	if err := s.OTLP.Check(); err != nil {
+		return usage(err)
+	}
 	if err := s.checkRetention(flags); err != nil {
 		return err
 	}

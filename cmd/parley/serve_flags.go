@@ -29,6 +29,8 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "`HOST:PORT` of HTTP; \"\" disables it")
 		flags.StringVar(&s.MACP, "macp", "", "`HOST:PORT` of MACP's gRPC, for agents that speak MACP (default: none)")
 		flags.StringVar(&s.Monitor, "monitor", "", "`HOST:PORT` of probes for an orchestrator and of /metrics for Prometheus, plain HTTP without a login: loopback or an operator's network (default: none)")
+		flags.StringVar(&s.OTLP.URL, "otlp", "", "base `URL` of an OpenTelemetry collector to export traces to, by OTLP over HTTP, such as http://localhost:4318; OTEL_EXPORTER_OTLP_HEADERS has its secrets (default: OTEL_EXPORTER_OTLP_ENDPOINT, else none)")
+		flags.Float64Var(&s.OTLP.Sample, "otlp-sample", 1, "share of traces to export, 0 to 1; a trace that a sender's traceparent names is exported if that says so")
 		flags.Var(&listed{add: s.addProxies}, "http-proxy", "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated")
 		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+api.HTTPBase+"; can be repeated (default: none)")
 		flags.StringVar(&s.HTTPURL, "http-url", "", "`URL` at which others reach HTTP, such as https://parley.acme.com; A2A's agent cards and the AI catalog name it (default: that of each request; such cards are signed on loopback only)")

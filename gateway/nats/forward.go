@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/internal/pending"
+	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -94,10 +96,9 @@ func (f *forwarder) send(act forwarded) {
 	}
 	reply, err := f.answers.Put(act)
 	if err == nil {
-		err = f.g.o.Conn.PublishMsg(&nats.Msg{
-			Subject: api.Forwarded(act.owner) + act.subject, Reply: reply, Data: act.r.Data(),
-			Header: nats.Header{api.AskerHeader: {act.r.Reply()}},
-		})
+		header := nats.Header{api.AskerHeader: {act.r.Reply()}}
+		maps.Copy(header, telemetry.Headers(f.g.parent(act.r)))
+		err = f.g.o.Conn.PublishMsg(&nats.Msg{Subject: api.Forwarded(act.owner) + act.subject, Reply: reply, Data: act.r.Data(), Header: header})
 		if err == nil {
 			return
 		}
@@ -225,6 +226,8 @@ type fromPeer struct {
 }
 
 func (r fromPeer) Data() []byte { return r.m.Data }
+
+func (r fromPeer) Headers() micro.Headers { return micro.Headers(r.m.Header) }
 
 func (r fromPeer) Reply() string {
 	if r.asker != "" {

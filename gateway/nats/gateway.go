@@ -29,6 +29,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/schemas"
 	"github.com/parley-asp/parley/session"
@@ -45,15 +46,17 @@ type Options struct {
 	Sent func(to performatives.Agent, bytes int)
 	// Isolated reports that acts must not be judged now.
 	Isolated func() bool
-	// Submit judges an envelope when its session's turn comes, and answers once.
-	Submit func(id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error))
+	// Submit judges an envelope when its session's turn comes, and answers once. Of its context, and of Call's,
+	// only the trace counts.
+	Submit func(ctx context.Context, id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error))
 	// Call calls a verb and answers once. A last answer must have left the connection when answer returns.
-	Call func(c api.Caller, verb string, request []byte, release func(), answer func(reply any, last bool, err error))
+	Call func(ctx context.Context, c api.Caller, verb string, request []byte, release func(), answer func(reply any, last bool, err error))
 
 	Members *cluster.Membership // where sessions are owned
 	ID      string              // of this broker among its peers
 	Key     performatives.Key   // of the broker's receipts
 	Alone   bool                // there are no peers
+	Traces  *telemetry.Traces   // nil exports nothing
 	Log     *zap.Logger
 }
 
@@ -175,7 +178,11 @@ func (g *Gateway) Delayed() int { return int(g.delayed.Load()) }
 type request interface {
 	Reply() string
 	Data() []byte
+	Headers() micro.Headers
 }
+
+// parent has the trace that a request belongs to.
+func (g *Gateway) parent(r request) context.Context { return g.o.Traces.Parent(r.Headers()) }
 
 // unanswerable drops requests whose reply would go nowhere, or into JetStream.
 func unanswerable(r request) bool {
@@ -221,7 +228,7 @@ func (g *Gateway) judge(act forwarded) {
 		g.answer(act.r, api.Caller{Agent: act.sender}, api.SessionSay.Name, act.release)
 		return
 	}
-	g.o.Submit(act.id, act.sender, act.r.Data(), act.release, func(accepted api.Acceptance, err error) {
+	g.o.Submit(g.parent(act.r), act.id, act.sender, act.r.Data(), act.release, func(accepted api.Acceptance, err error) {
 		if err != nil {
 			g.refuse(act.r, err)
 			return
@@ -272,7 +279,7 @@ func (g *Gateway) operatorCall(r micro.Request) {
 }
 
 func (g *Gateway) answer(r request, c api.Caller, verb string, release func()) {
-	g.o.Call(c, verb, r.Data(), release, func(reply any, last bool, err error) {
+	g.o.Call(g.parent(r), c, verb, r.Data(), release, func(reply any, last bool, err error) {
 		if err != nil {
 			g.refuse(r, err)
 			return

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -53,7 +54,7 @@ func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject s
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	reply, err := g.o.Conn.RequestWithContext(ctx, subject, data)
+	reply, err := g.o.Conn.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data, Header: telemetry.Headers(ctx)})
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
@@ -171,3 +172,5 @@ type routed struct{ m *nats.Msg }
 
 func (a routed) Data() []byte  { return a.m.Data }
 func (a routed) Reply() string { return a.m.Reply }
+
+func (a routed) Headers() micro.Headers { return micro.Headers(a.m.Header) }

@@ -1,6 +1,11 @@
 package telemetry
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
 
 // A Stage is a part of the way of an act.
 type Stage int
@@ -21,24 +26,37 @@ var stageNames = [stages]string{"wait", "load", "judge", "verify", "append", "an
 
 // An Act is one that is on its way to its answer. A nil one measures nothing.
 type Act struct {
-	m            *Metrics
+	m            *Metrics // nil counts nothing
 	begun, last  time.Time
 	performative string
+
+	t       *Traces         // nil has no span
+	ctx     context.Context //nolint:containedctx // of the span's parent, then of the span
+	span    trace.Span      // nil until it is known what the act is
+	waited  time.Time       // when its turn came
+	session string
 }
 
-// Begin notes that an act has arrived.
-func (m *Metrics) Begin() *Act {
-	if m == nil {
+// Begin notes that an act in a session has arrived, in the trace of a context.
+func Begin(ctx context.Context, m *Metrics, t *Traces, session string) *Act {
+	if m == nil && t == nil {
 		return nil
 	}
 	now := time.Now()
-	return &Act{m: m, begun: now, last: now, performative: other}
+	return &Act{m: m, t: t, begun: now, last: now, performative: other, ctx: ctx, session: session}
 }
 
-// Is says what an act is, once it is read.
-func (a *Act) Is(performative string) {
-	if a != nil {
+// Is says what an act is, once it is read: its performative, its id and its content.context.
+func (a *Act) Is(performative, id string, beside []byte) {
+	if a == nil {
+		return
+	}
+	if a.m != nil {
 		a.performative = a.m.closed("performative", performative)
+	}
+	if a.t != nil && a.span == nil {
+		a.ctx = inContext(a.ctx, beside) // before the headers, which may be of who passed it on
+		a.begin(performative, id)
 	}
 }
 
@@ -48,7 +66,15 @@ func (a *Act) Reached(s Stage) {
 		return
 	}
 	now := time.Now()
-	a.m.stages[s].Observe(now.Sub(a.last).Seconds())
+	if a.m != nil {
+		a.m.stages[s].Observe(now.Sub(a.last).Seconds())
+	}
+	switch {
+	case a.span != nil:
+		a.t.stage(a.ctx, s, a.last, now)
+	case s == Wait:
+		a.waited = now
+	}
 	a.last = now
 }
 
@@ -58,8 +84,13 @@ func (a *Act) Answered(outcome, code string) {
 		return
 	}
 	a.Reached(Answer)
-	a.m.actSeconds[outcome].Observe(a.last.Sub(a.begun).Seconds())
-	a.m.count(a.performative, outcome, code)
+	if a.m != nil {
+		a.m.actSeconds[outcome].Observe(a.last.Sub(a.begun).Seconds())
+		a.m.count(a.performative, outcome, code)
+	}
+	if a.t != nil {
+		a.end(outcome, code)
+	}
 }
 
 // Unread counts an act that was refused before it was read.

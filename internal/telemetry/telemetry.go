@@ -1,12 +1,14 @@
-// Package telemetry counts what a broker does, and serves the figures to Prometheus.
+// Package telemetry counts what a broker does and serves the figures to Prometheus, and exports spans by OTLP.
 //
 //	m := telemetry.New(telemetry.Vocabulary{Acts: acts, Codes: codes}, "1.0.0")
 //	http.Handle("/metrics", m.Handler(errors))
-//	act := m.Begin()                  // an act arrived
-//	act.Reached(telemetry.Judge)      // the stage before it took so long
+//	t, err := telemetry.OpenTraces(telemetry.Exporter{URL: "http://localhost:4318", Sample: 1}, "1.0.0", id, log)
+//	act := telemetry.Begin(t.Parent(headers), m, t, session) // an act arrived
+//	act.Reached(telemetry.Judge)                             // the stage before it took so long
 //	act.Answered("refused", "malformed")
 //
-// A nil *Metrics counts nothing and reads no clock, so whoever has none calls the same methods.
+// A nil *Metrics counts nothing, a nil *Traces exports nothing, and without both no clock is read: whoever has
+// none calls the same methods. A span has no body, key or token, and of a refusal only its code.
 //
 // A label has one of a closed list of values. What is not on the list counts as "other", so that nobody
 // outside decides how many series there are, and no series names a person, an agent or a session.

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -33,8 +34,8 @@ func TestClosed(t *testing.T) {
 	t.Parallel()
 	m := some()
 	for _, said := range []string{"PROPOSE", "agent://acme.com/a", ""} {
-		act := m.Begin()
-		act.Is(said)
+		act := Begin(context.Background(), m, nil, "s")
+		act.Is(said, "m", nil)
 		act.Answered(Refused, said)
 	}
 	m.Unread("wrong_state")
@@ -119,8 +120,8 @@ func TestNil(t *testing.T) { //nolint:paralleltest // it counts allocations
 	var m *Metrics
 	failed := errors.New("x")
 	if n := testing.AllocsPerRun(100, func() {
-		act := m.Begin()
-		act.Is("PROPOSE")
+		act := Begin(context.Background(), m, nil, "s")
+		act.Is("PROPOSE", "m", nil)
 		act.Reached(Wait)
 		act.Answered(Accepted, "")
 		m.Unread("")
@@ -146,8 +147,8 @@ func BenchmarkAct(b *testing.B) {
 	for name, m := range map[string]*Metrics{"off": nil, "on": some()} {
 		b.Run(name, func(b *testing.B) {
 			for n := range b.N {
-				act := m.Begin()
-				act.Is("PROPOSE")
+				act := Begin(context.Background(), m, nil, "s")
+				act.Is("PROPOSE", "m", nil)
 				for s := Wait; s < Answer; s++ {
 					act.Reached(s)
 				}
