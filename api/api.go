@@ -25,6 +25,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -93,12 +94,19 @@ type Messages struct {
 	Messages []jsontext.Value `json:"messages"`
 	Next     *uint64          `json:"next,omitzero"` // since of the next page; absent on the last
 
-	// Sealed are what opens sealed members of these envelopes, as far as they are the caller's own organisation's.
+	// Sealed are what opens sealed members of these envelopes, as far as the caller may open them.
 	Sealed map[performatives.MessageID]performatives.SealedParts `json:"sealed,omitzero"`
 }
 
 // Opens reports whether somebody may open what an organisation has sealed.
 type Opens func(owner performatives.Organisation) bool
+
+// Unsealed reports whether somebody, the arbiter, may open what a principal has sealed of an escalation. nil is nothing.
+type Unsealed func(of escalation.ID, sealer performatives.Agent) bool
+
+func (u Unsealed) has(of escalation.ID, sealer performatives.Agent) bool {
+	return u != nil && u(of, sealer)
+}
 
 // ListInbox is the request of inbox.messages.
 type ListInbox struct {

@@ -98,12 +98,12 @@ func PartNames() []string {
 
 // ViewPage answers session.get: the whole view if one message holds it, else a view with some of
 // each part, or a page of the part that is asked for. What is sealed is there for who opens it.
-func ViewPage(s *session.State, at time.Time, q GetSession, opens Opens) (SessionView, error) {
+func ViewPage(s *session.State, at time.Time, q GetSession, opens Opens, unsealed Unsealed) (SessionView, error) {
 	if q.Part == "" && q.Cursor != "" {
 		return SessionView{}, malformedRequest("/cursor", "a cursor goes with a part: "+strings.Join(PartNames(), ", "))
 	}
 	v := ViewSession(s, at)
-	v.hide(opens)
+	v.hide(s, opens, unsealed)
 	if q.Part == "" {
 		v.bound()
 		return v, nil

@@ -38,9 +38,7 @@ func ViewSession(s *session.State, at time.Time) SessionView {
 		p, _ := s.Party(a)
 		v.Participants = append(v.Participants, viewParty(s, p, at))
 		for bound, _ := s.Bound(a); bound != nil; bound = bound.Else {
-			v.Authorities = append(v.Authorities, AuthorityView{
-				OnBehalfOf: a, Escalation: bound.Escalation, RulingsAuthority: bound.RulingsAuthority, Thread: bound.Thread, Denied: bound.Denied, Sealed: bound.Sealed,
-			})
+			v.Authorities = append(v.Authorities, viewBound(a, bound))
 		}
 	}
 	for _, o := range s.Offers() {
@@ -195,32 +193,59 @@ func ViewEscalation(item *escalation.Item) *EscalationView {
 	return v
 }
 
+// viewBound is what a ruling lets a side agree to.
+func viewBound(side performatives.Agent, b *escalation.Bound) AuthorityView {
+	return AuthorityView{OnBehalfOf: side, Escalation: b.Escalation, RulingsAuthority: b.RulingsAuthority, Thread: b.Thread, Denied: b.Denied, Sealed: b.Sealed}
+}
+
+// closed is a sealed authority for who cannot open it.
+func (a AuthorityView) closed() AuthorityView {
+	return AuthorityView{OnBehalfOf: a.OnBehalfOf, Escalation: a.Escalation, Sealed: true, Denied: a.Denied}
+}
+
 // hide takes out of the view what is sealed and not to be opened.
-func (v *SessionView) hide(opens Opens) {
+func (v *SessionView) hide(s *session.State, opens Opens, unsealed Unsealed) {
 	for i, a := range v.Authorities {
-		if a.Sealed && !opens(a.OnBehalfOf.Organisation()) {
-			v.Authorities[i] = AuthorityView{OnBehalfOf: a.OnBehalfOf, Escalation: a.Escalation, Sealed: true, Denied: a.Denied}
+		if a.Sealed && !opens(a.OnBehalfOf.Organisation()) && !unsealedRulings(s, a.Escalation, unsealed) {
+			v.Authorities[i] = a.closed()
 		}
 	}
 	if v.Escalation != nil {
-		v.Escalation.Hide(opens)
+		v.Escalation.Hide(opens, unsealed)
 	}
 }
 
+// unsealedRulings reports whether somebody may open all the rulings of which the authority of an escalation was made.
+func unsealedRulings(s *session.State, id escalation.ID, unsealed Unsealed) (all bool) {
+	s.Escalations(func(item *escalation.Item) {
+		if item.ID == id {
+			all = !slices.ContainsFunc(item.Votes, func(v escalation.Vote) bool {
+				return v.Sealed.Has(performatives.SealAuthority) && !unsealed.has(id, v.By)
+			})
+		}
+	})
+	return all
+}
+
 // Hide takes out of the view what is sealed and not to be opened.
-func (v *EscalationView) Hide(opens Opens) {
+func (v *EscalationView) Hide(opens Opens, unsealed Unsealed) {
 	if opens(v.Organisation) {
 		return
 	}
-	if v.Sealed.Has(performatives.SealContext) {
-		v.Context = nil
-	}
-	if v.Sealed.Has(performatives.SealSuggested) {
-		v.SuggestedAction = ""
+	if !unsealed.has(v.ID, v.By) {
+		if v.Sealed.Has(performatives.SealContext) {
+			v.Context = nil
+		}
+		if v.Sealed.Has(performatives.SealSuggested) {
+			v.SuggestedAction = ""
+		}
 	}
 	v.Votes = slices.Clone(v.Votes)
 	for i := range v.Votes {
 		vote := &v.Votes[i]
+		if unsealed.has(v.ID, vote.By) {
+			continue
+		}
 		if vote.Sealed.Has(performatives.SealAuthority) {
 			vote.Authority = nil
 		}

@@ -199,9 +199,11 @@ func (v *Snapshot) addParties(s *session.State, c performatives.Member, at time.
 		v.You.Role, v.You.Authority, v.You.OnBehalfOf = mine.Role, mine.Authority, mine.OnBehalfOf
 		side = s.SideOf(c.Agent, at)
 		for bound, _ := s.Bound(side); bound != nil; bound = bound.Else {
-			v.You.Bounds = append(v.You.Bounds, AuthorityView{
-				OnBehalfOf: side, Escalation: bound.Escalation, RulingsAuthority: bound.RulingsAuthority, Thread: bound.Thread, Denied: bound.Denied,
-			})
+			view := viewBound(side, bound)
+			if bound.Sealed && c.Agent.Organisation() != side.Organisation() { // a delegate of another organisation
+				view = view.closed()
+			}
+			v.You.Bounds = append(v.You.Bounds, view)
 		}
 	}
 	for _, a := range s.Participants() {

@@ -94,6 +94,8 @@ var (
 
 	ObligationList = define[ListObligations, Obligations]("obligation.list", Principal, Read,
 		"what is due, overdue, to be answered or disputed in the caller's sessions, the first due first", at("GET /obligations"))
+	DisputeList = define[ListDisputes, Disputes]("dispute.list", Principal, Read,
+		"disputes in the caller's sessions that are not over, those of the newest session first", at("GET /disputes"))
 
 	AgentRegister = define[RegisterAgent, Card]("agent.register", Principal, Write,
 		"replace the caller's own card", at("PUT /agents/{agentId}/card"), body("card"))

@@ -19,13 +19,16 @@ func (l *cachedSession) row(at time.Time) sessionlist.Row {
 	}
 }
 
-// duesOf is what the row has of a session's open obligations.
+// duesOf is what the row has of a session's open obligations and of its disputes.
 func duesOf(s *session.State, at time.Time) *sessionlist.Dues {
-	all := api.OpenObligations(s, at)
-	if len(all) == 0 {
+	all, disputes := api.OpenObligations(s, at), api.DisputeRows(s)
+	if len(all) == 0 && len(disputes) == 0 {
 		return nil
 	}
-	dues := &sessionlist.Dues{Purpose: api.ShortPurpose(s), Escalated: slices.Sorted(s.Deciding()), Obligations: all}
+	dues := &sessionlist.Dues{Purpose: api.ShortPurpose(s), Escalated: slices.Sorted(s.Deciding()), Obligations: all, Disputes: disputes}
+	if p, _ := s.Party(s.Arbiter().Agent); p.Role == session.Arbiter {
+		dues.Arbiter = p.Agent
+	}
 	if s.ClockStopped(at) {
 		dues.Stopped = &sessionlist.Stopped{Since: at, Until: s.ClockRuns(at)}
 	}
@@ -58,6 +61,7 @@ type rowMark struct {
 	participants, answered int
 	unmet                  session.Unmet
 	obligationsChanged     uint64
+	disputesChanged        uint64
 	escalated              int // organisations
 }
 
@@ -66,7 +70,7 @@ func markOf(s *session.State) rowMark {
 	for range s.Deciding() {
 		escalated++
 	}
-	return rowMark{s.Phase, len(s.Participants()), len(whoAnswered(s)), s.Unmet(), s.ObligationsChanged(), escalated}
+	return rowMark{s.Phase, len(s.Participants()), len(whoAnswered(s)), s.Unmet(), s.ObligationsChanged(), s.DisputesChanged(), escalated}
 }
 
 // rowChanged reports whether the session list has another row, or none.

@@ -177,3 +177,102 @@ func TestManyObligationsAreListed(t *testing.T) {
 		t.Errorf("it lists %d obligations, in order: %t", len(rows), inOrder)
 	}
 }
+
+// dispute.list has the disputes of the caller's sessions, to parties and the arbiter, and reads none of them.
+func TestDisputeList(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{})
+	const judge = performatives.Agent("agent://chamber.org/judge")
+	a, b, c, j := w.Principal(alpha), w.Principal(beta), w.Principal(gamma), w.Principal(judge)
+	lists := func(p *testkit.Principal, q api.ListDisputes) (rows []api.DisputeRow, names string) {
+		t.Helper()
+		for range 50 {
+			data, err := json.Marshal(q)
+			testkit.Must(t, err)
+			var page api.Disputes
+			testkit.Must(t, json.Unmarshal(p.Call(api.DisputeList.Name, string(data)).Data, &page))
+			if n := len(page.Disputes); page.Disputes == nil || q.Limit > 0 && n > q.Limit {
+				t.Errorf("a page has %d rows", n)
+			}
+			rows = append(rows, page.Disputes...)
+			if q.Cursor = page.Next; q.Cursor == "" {
+				break
+			}
+		}
+		for _, row := range rows {
+			names += " " + row.ID
+		}
+		return rows, strings.TrimSpace(names)
+	}
+	deals := func() performatives.SessionID {
+		id := testkit.NewSession()
+		a.Say(id, &performatives.ProposeBody{
+			ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "a deal",
+			Terms: []byte(`{"participants":["` + string(beta) + `"],"policy":{"arbiter":"` + string(judge) + `"}}`),
+		})
+		b.Say(id, &performatives.AcceptBody{ReferenceID: "inv"})
+		b.Say(id, testkit.Fact("on we go"))
+		a.Say(id, &performatives.CommitBody{CommitmentID: "k1", Terms: &performatives.CommitmentTerms{
+			Obligations: []performatives.Obligation{{ID: "0", Party: beta, Action: "deliver", VerificationMethod: "a look"}},
+		}})
+		b.Say(id, &performatives.AcceptBody{ReferenceID: "k1"})
+		return id
+	}
+	informs := func(p *testkit.Principal, id performatives.SessionID, kind string, data any) {
+		t.Helper()
+		raw, err := json.Marshal(data)
+		testkit.Must(t, err)
+		p.Say(id, &performatives.InformBody{Type: kind, Data: raw})
+	}
+	disputes := func(id performatives.SessionID, name string) {
+		t.Helper()
+		about := b.Say(id, testkit.Fact("delivered"))
+		informs(a, id, performatives.Dispute, performatives.DisputeData{DisputeID: name, Subject: about.Hash, Ground: "other", Claim: strings.Repeat("?", 300), Severity: 1})
+	}
+	first, second := deals(), deals()
+	for _, name := range []string{"d1", "d2", "d3"} {
+		disputes(first, name)
+	}
+	disputes(second, "e1")
+	informs(b, first, performatives.Reply, performatives.ReplyData{DisputeID: "d1", Position: performatives.Deny})
+	informs(j, first, performatives.Resolution, performatives.DecisionData{DisputeID: "d2", Decision: performatives.Dismissed, Reason: "nothing shows it"})
+
+	for _, x := range []struct {
+		of   *testkit.Principal
+		q    api.ListDisputes
+		want string
+	}{
+		{a, api.ListDisputes{}, "e1 d3 d1"}, {b, api.ListDisputes{Limit: 1}, "e1 d3 d1"}, {j, api.ListDisputes{Status: "open"}, "e1 d3 d1"},
+		{j, api.ListDisputes{Status: api.AllDisputes, Limit: 2}, "e1 d3 d2 d1"}, {c, api.ListDisputes{Status: api.AllDisputes}, ""},
+	} {
+		if _, got := lists(x.of, x.q); got != x.want {
+			t.Errorf("%s lists %q for %+v, want %q", x.of.Agent, got, x.q, x.want)
+		}
+	}
+	rows, _ := lists(j, api.ListDisputes{Status: api.AllDisputes})
+	if d3 := rows[1]; d3.Session != first || !d3.Truncated || len(d3.Claim) > 240 || !slices.Equal(d3.For, []performatives.Agent{beta, judge}) {
+		t.Errorf("what nobody has answered is %+v", d3)
+	}
+	if d1 := rows[3]; len(d1.Replies) > 0 || !slices.Equal(d1.For, []performatives.Agent{judge}) {
+		t.Errorf("what was denied is %+v", d1)
+	}
+	for _, q := range []string{`{"status":"upheld"}`, `{"cursor":"here"}`, `{"cursor":"` + string(first) + ` x"}`} {
+		testkit.Refused(t, a.Call(api.DisputeList.Name, q), session.MalformedEnvelope)
+	}
+	for how, restart := range map[string]func(){"it was closed": w.Down, "it was killed": w.Crash} {
+		restart()
+		w.Up()
+		cached := w.Broker.Broker.Command.Counts().Cached
+		again, _ := lists(j, api.ListDisputes{Status: api.AllDisputes})
+		if diff := cmp.Diff(rows, again); diff != "" {
+			t.Errorf("after %s (-before +after)\n%s", how, diff)
+		}
+		if now := w.Broker.Broker.Command.Counts().Cached; now > cached {
+			t.Errorf("the list has read %d sessions after %s", now-cached, how)
+		}
+	}
+	informs(b, second, performatives.Reply, performatives.ReplyData{DisputeID: "e1", Position: performatives.Concede})
+	if _, got := lists(a, api.ListDisputes{}); got != "d3 d1" {
+		t.Errorf("once one is conceded, %s are open", got)
+	}
+}

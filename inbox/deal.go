@@ -118,7 +118,7 @@ func (i *Inbox) negotiation(r *http.Request, who *person, id performatives.Sessi
 		d.Owes = append(d.Owes, dueRowIn(&snapshot, o))
 	}
 	for _, of := range snapshot.Disputes {
-		d.Disputed = append(d.Disputed, newDisputeRow(&snapshot, of))
+		d.Disputed = append(d.Disputed, disputeRowIn(&snapshot, of))
 	}
 	if w := snapshot.Waiting; w != nil {
 		d.Ends = stamp(w.Deadline)

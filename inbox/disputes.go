@@ -2,23 +2,14 @@ package inbox
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"slices"
-	"sync"
 
 	"github.com/go-json-experiment/json"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-)
-
-// The bounds of what the page of disputes reads.
-const (
-	carriedReads  = 1_000 // deals, those that began last
-	carriedAtOnce = 8
 )
 
 // disputes are those of the deals in which the reader is a party, decides, or is the arbiter.
@@ -31,10 +22,8 @@ type disputes struct {
 
 // A disputeRow is one dispute.
 type disputeRow struct {
-	api.DisputeView
-	Session        performatives.SessionID
+	api.DisputeRow
 	Title          string // of the deal
-	For            []performatives.Agent
 	Standing, Tone string
 }
 
@@ -48,90 +37,42 @@ func (d *disputeRow) Open() bool { return d.Status == session.DisputeOpen }
 
 func (i *Inbox) disputes(r *http.Request, who *person) (*disputes, error) {
 	status := r.URL.Query().Get("status")
-	if status != "" && status != "all" {
+	if status != "" && status != api.AllDisputes {
 		return nil, session.Refuse(session.SchemaInvalid, "status is all or absent")
 	}
-	deals, cut, err := i.carriedOut(r.Context(), who.Agent)
-	if err != nil {
-		return nil, err
-	}
-	v := &disputes{All: status == "all", Cut: cut}
-	for _, t := range []tab{{Name: "Open"}, {Name: "All", Link: "all"}} {
+	v := &disputes{All: status == api.AllDisputes}
+	for _, t := range []tab{{Name: "Open"}, {Name: "All", Link: api.AllDisputes}} {
 		v.Tabs = append(v.Tabs, tab{Name: t.Name, Link: link("disputes", values("status", t.Link)), Chosen: t.Link == status})
 	}
-	for n := range deals {
-		for _, d := range deals[n].Disputes {
-			row := newDisputeRow(&deals[n], d)
-			switch {
-			case !v.All && !row.Open():
-			case len(v.Rows) == dueRows:
-				v.Cut = true
-			default:
-				v.Rows = append(v.Rows, row)
-			}
+	for q := (api.ListDisputes{Status: status, Limit: api.MaxObligations}); ; {
+		page, err := ask(r.Context(), i, who.Agent, api.DisputeList, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range page.Disputes {
+			v.Rows = append(v.Rows, newDisputeRow(d))
+		}
+		if q.Cursor = page.Next; q.Cursor == "" || len(v.Rows) >= dueRows {
+			v.Cut = q.Cursor != "" || len(v.Rows) > dueRows
+			v.Rows = v.Rows[:min(len(v.Rows), dueRows)]
+			return v, nil
 		}
 	}
-	return v, nil
 }
 
-// carriedOut reads the deals of a caller that are carried out, and reports whether there are more.
-func (i *Inbox) carriedOut(ctx context.Context, as performatives.Agent) (deals []api.Snapshot, cut bool, err error) {
-	var ids []performatives.SessionID
-	for _, state := range []session.Phase{session.Executing, session.Escalated} {
-		q := api.ListSessions{State: state.String(), Limit: api.MaxPage}
-		for looked := 0; ; {
-			page, err := ask(ctx, i, as, api.SessionList, q)
-			if err != nil {
-				return nil, false, err
-			}
-			looked += len(page.Sessions)
-			for _, s := range page.Sessions {
-				if s.Agreed { // else it was escalated while it is negotiated
-					ids = append(ids, s.Session)
-				}
-			}
-			if q.Cursor = page.Next; q.Cursor == "" || looked >= carriedReads {
-				cut = cut || q.Cursor != "" || len(ids) > carriedReads
-				break
-			}
-		}
-	}
-	ids = ids[:min(len(ids), carriedReads)]
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(carriedAtOnce)
-	var mu sync.Mutex
-	for _, id := range ids {
-		work.Go(func() error {
-			deal, err := ask(ctx, i, as, api.SessionSnapshot, api.GetSnapshot{Session: id})
-			if err != nil && !notReadable(err) {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if len(deal.Disputes) > 0 {
-				deals = append(deals, deal)
-			}
-			return nil
-		})
-	}
-	err = work.Wait()
-	slices.SortFunc(deals, func(a, b api.Snapshot) int { return cmp.Compare(b.Session, a.Session) }) // newest first
-	return deals, cut, err
-}
-
-// notReadable reports whether a session that was just listed cannot be read: it has ended, or so has a
-// delegation.
-func notReadable(err error) bool {
-	return isCode(err, session.UnknownSession) || isCode(err, session.AuthorityExceeded)
-}
-
-func newDisputeRow(deal *api.Snapshot, d api.DisputeView) disputeRow {
-	row := disputeRow{DisputeView: d, Session: deal.Session, Title: cmp.Or(oneLine(deal.Purpose), "Deal")}
+// disputeRowIn is a dispute of a deal.
+func disputeRowIn(deal *api.Snapshot, d api.DisputeView) disputeRow {
+	row := api.DisputeRow{Session: deal.Session, Purpose: deal.Purpose, DisputeView: d}
 	for _, o := range deal.Open {
 		if o.Kind == "dispute" && o.ID == d.ID {
 			row.For = o.For
 		}
 	}
+	return newDisputeRow(row)
+}
+
+func newDisputeRow(d api.DisputeRow) disputeRow {
+	row := disputeRow{DisputeRow: d, Title: cmp.Or(oneLine(d.Purpose), "Deal")}
 	switch d.Status {
 	case session.DisputeOpen:
 		row.Standing, row.Tone = "Open", "warn"
@@ -186,8 +127,8 @@ func (i *Inbox) dispute(r *http.Request, who *person) (*dispute, error) {
 		return nil, session.Refuse(session.UnknownSession, "the deal has no such dispute")
 	}
 	us := who.Agent.Organisation()
-	d := &dispute{disputeRow: newDisputeRow(&deal, all[at]), Arbiter: view.Arbiter, You: deal.You, Counterparty: all[at].By.Organisation() != us}
-	if about := d.DisputeView.Obligation; about != "" {
+	d := &dispute{disputeRow: disputeRowIn(&deal, all[at]), Arbiter: view.Arbiter, You: deal.You, Counterparty: all[at].By.Organisation() != us}
+	if about := d.DisputeRow.Obligation; about != "" {
 		if o, err := i.owed(r.Context(), who, &deal, d.Commitment, about); err == nil {
 			row := dueRowIn(&deal, *o)
 			d.Obligation = &row

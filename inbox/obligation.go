@@ -60,7 +60,7 @@ func (i *Inbox) obligation(r *http.Request, who *person) (*obligation, error) {
 	o := &obligation{dueRow: dueRowIn(&deal, *found), You: deal.You, Now: i.Now(), Me: who}
 	for _, d := range deal.Disputes {
 		if d.Commitment == found.Commitment && d.Obligation == found.ID {
-			o.Disputes = append(o.Disputes, newDisputeRow(&deal, d))
+			o.Disputes = append(o.Disputes, disputeRowIn(&deal, d))
 		}
 	}
 	us := who.Agent.Organisation()

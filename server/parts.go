@@ -147,7 +147,7 @@ func (b *Broker) newSession() (id performatives.SessionID) {
 func (b *Broker) openTurns(ctx context.Context) error {
 	o := &b.Options
 	opened, err := turns.Open(ctx, turns.Options{
-		Store: b.Parts.Store, OpenSessions: b.openSessions, Participants: b.participants, Alone: o.Alone, Look: b.look, Messages: b.messages, Submit: b.submit,
+		Store: b.Parts.Store, OpenSessions: b.openSessions, Participants: b.participants, Alone: o.Alone, Look: b.look, Unsealed: b.unsealed, Messages: b.messages, Submit: b.submit,
 		Signer: b.Custody.Signer, Hosted: b.Hosted, Timeout: o.ClaimTimeout, Watch: b.watchInbox, WatchSession: b.watchSession, Snapshot: b.snapshot, Member: b.member, Now: o.Now, Log: o.Log,
 	})
 	if err == nil {
@@ -199,7 +199,7 @@ func (b *Broker) openLedger(ctx context.Context) error {
 func (b *Broker) openReads(context.Context) error {
 	o, p := &b.Options, &b.Parts
 	p.Reads = reads.New(reads.Options{
-		View: b.Command.View, Moves: b.Command.Moves, Private: b.private, Opened: b.opened, Store: p.Store, Reader: p.Reader, List: p.List, Registry: p.Registry, Terms: p.Terms, Ledger: p.Ledger, Timers: p.Timers,
+		View: b.Command.View, Moves: b.Command.Moves, Private: b.private, Unsealed: b.unsealed, Store: p.Store, Reader: p.Reader, List: p.List, Registry: p.Registry, Terms: p.Terms, Ledger: p.Ledger, Timers: p.Timers,
 		Alone: o.Alone, Now: o.Now, Log: o.Log,
 	})
 	b.Insights = insights.Open(insights.Options{

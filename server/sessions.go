@@ -55,8 +55,8 @@ func (b *Broker) private(ctx context.Context, s *session.State, a performatives.
 	return b.Turns.Private(ctx, s, a, at)
 }
 
-func (b *Broker) opened(ctx context.Context, s *session.State, a performatives.Agent) (func(*performatives.Message) bool, error) {
-	return b.Parts.Approvals.OpenedTo(ctx, s, a)
+func (b *Broker) unsealed(ctx context.Context, s *session.State, a performatives.Agent) (api.Unsealed, error) {
+	return b.Parts.Approvals.UnsealedFor(ctx, s, a)
 }
 
 func (b *Broker) snapshot(ctx context.Context, c api.Caller, q api.GetSnapshot) (api.Snapshot, error) {

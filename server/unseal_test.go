@@ -21,9 +21,12 @@ func TestSealedPartsForTheArbiter(t *testing.T) {
 		buyer, seller = performatives.Agent("agent://acme.com/buyer"), performatives.Agent("agent://widgets.co/seller")
 		boss, clerk   = performatives.Agent("human://acme.com/boss"), performatives.Agent("agent://acme.com/clerk")
 		chief, judge  = performatives.Agent("human://widgets.co/chief"), performatives.Agent("agent://chamber.org/judge")
+		ours, theirs  = performatives.Agent("agent://law.org/ours"), performatives.Agent("agent://firm.org/theirs") // delegates
+		other         = performatives.Agent("agent://none.net/other")
 		asks, rules   = "sealed by the agent", "sealed by the human"
+		most          = float64(sealedAllowed)
 	)
-	for _, a := range []performatives.Agent{boss, chief, judge, clerk} {
+	for _, a := range []performatives.Agent{boss, chief, judge, clerk, ours, theirs, other} {
 		w.Principal(a)
 	}
 	id := testkit.NewSession()
@@ -34,27 +37,42 @@ func TestSealedPartsForTheArbiter(t *testing.T) {
 		Terms: []byte(`{"participants":["` + string(seller) + `"],"policy":{"arbiter":"` + string(judge) + `"}}`),
 	})
 	says(seller, &performatives.AcceptBody{ReferenceID: "inv"})
+	for side, delegate := range map[performatives.Agent]performatives.Agent{buyer: ours, seller: theirs} {
+		asked := w.Principal(side).Say(id, &performatives.DelegateBody{TargetAgent: delegate, Scope: "law", Authority: "advisory"})
+		says(delegate, &performatives.AcceptBody{ReferenceID: string(asked.Message)})
+	}
+	says(seller, &performatives.ProposeBody{ProposalID: "p1", Type: "sale", Subject: "crane", Terms: []byte(`{"price":{"amount":9000,"currency":"USD"}}`)})
 	asked, err := w.Client(buyer).Session(id).Escalate(w.Ctx, client.Escalation{
-		Reason: client.AuthorityLimit, Context: map[string]string{"limit": asks}, SuggestedAction: asks,
+		Reason: client.AuthorityLimit, Context: map[string]string{"limit": asks}, SuggestedAction: asks, About: "p1",
 	})
 	testkit.Must(t, err)
-	_, err = w.Client(boss).Session(id).Rule(w.Ctx, asked.ID, client.Ruling{Decision: performatives.Guidance, Comment: rules, SealComment: true})
+	_, err = w.Client(boss).Session(id).Rule(w.Ctx, asked.ID, client.Ruling{
+		Decision: performatives.Modified, Comment: rules, SealComment: true,
+		Authority: &performatives.RulingsAuthority{MaxAmount: new(most), Currency: "USD", TermPath: "terms.price"},
+	})
 	testkit.Must(t, err)
 
+	finds := func(reply string) (found string) {
+		for _, secret := range []string{asks, rules} {
+			if strings.Contains(reply, secret) {
+				found += secret + "; "
+			}
+		}
+		if allowedText.MatchString(reply) {
+			found += "allowed"
+		}
+		return found
+	}
 	reads := func(a performatives.Agent) (found string) {
 		t.Helper()
-		for verb, request := range map[string]string{
-			"session.messages": `{"sessionId":"` + string(id) + `"}`, "session.snapshot": `{"sessionId":"` + string(id) + `","since":0}`,
+		for n, call := range [][2]string{
+			{"session.messages", `{"sessionId":"` + string(id) + `"}`}, {"session.snapshot", `{"sessionId":"` + string(id) + `","since":0}`},
+			{"session.get", `{"sessionId":"` + string(id) + `"}`}, {"session.evidence", `{"sessionId":"` + string(id) + `"}`},
+			{"escalation.get", `{"escalationId":"` + asked.ID + `"}`},
 		} {
-			got := string(w.Principal(a).Call(verb, request).Data)
-			now := ""
-			for _, secret := range []string{asks, rules} {
-				if strings.Contains(got, secret) {
-					now += secret + "; "
-				}
-			}
-			if found != "" && now != found {
-				t.Errorf("%s: %s has %q, and the other verb %q", a, verb, now, found)
+			now := finds(string(w.Principal(a).Call(call[0], call[1]).Data))
+			if n > 0 && now != found {
+				t.Errorf("%s: %s has %q, and the verb before %q", a, call[0], now, found)
 			}
 			found = now
 		}
@@ -82,8 +100,8 @@ func TestSealedPartsForTheArbiter(t *testing.T) {
 
 	_, err = unseals(boss, "") // before there is a dispute
 	testkit.Must(t, err)
-	says(buyer, testkit.Fact("on we go"))
-	says(buyer, &performatives.CommitBody{CommitmentID: "k1", Terms: &performatives.CommitmentTerms{
+	says(buyer, &performatives.AcceptBody{ReferenceID: "p1"})
+	says(buyer, &performatives.CommitBody{CommitmentID: "k1", ReferenceID: "p1", Terms: &performatives.CommitmentTerms{
 		Obligations: []performatives.Obligation{{Party: seller, Action: "deliver", VerificationMethod: "a look"}},
 	}})
 	w.Principal(seller).Say(id, &performatives.AcceptBody{ReferenceID: "k1"})
@@ -105,9 +123,14 @@ func TestSealedPartsForTheArbiter(t *testing.T) {
 	}
 	w.Down()
 	w.Up()
-	for a, want := range map[performatives.Agent]string{judge: asks + "; " + rules + "; ", seller: "", chief: "", buyer: asks + "; " + rules + "; "} {
+	const all = asks + "; " + rules + "; allowed"
+	for a, want := range map[performatives.Agent]string{judge: all, buyer: all, boss: all, seller: "", chief: "", clerk: "", ours: "", theirs: "", other: ""} {
 		if got := reads(a); got != want {
 			t.Errorf("%s reads %q, want %q", a, got, want)
 		}
+	}
+	turn := string(w.Principal(judge).Call("turn.pickup", `{}`).Data)
+	if got := finds(turn); got != all {
+		t.Errorf("the arbiter's turn has %q: %s", got, turn)
 	}
 }

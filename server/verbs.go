@@ -29,6 +29,7 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.AgreementGet, b.Parts.Reads.AgreementGet),
 		verbs.Handle(api.AgreementList, b.Parts.Reads.AgreementList),
 		verbs.Handle(api.ObligationList, b.Parts.Reads.ObligationList),
+		verbs.Handle(api.DisputeList, b.Parts.Reads.DisputeList),
 		verbs.Handle(api.AgentRegister, b.Parts.Registry.AgentRegister),
 		verbs.HandleThen(api.AgentRotate, b.Parts.Registry.AgentRotate),
 		verbs.Handle(api.HumanUnenrol, b.Parts.Registry.HumanUnenrol),

@@ -270,6 +270,7 @@ func (t *Command) setDispute(d Dispute) {
 		t.dues = t.dues.Set(dueKey(d.due, key), due{dispute: d.DisputeID})
 	}
 	t.claims = t.claims.With(d.DisputeID, &d)
+	t.disputesChanged = t.Next
 }
 
 // endDispute notes how a dispute ended. What was delivered and rightly disputed is due again.

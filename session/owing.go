@@ -74,6 +74,9 @@ func (s *State) OpenObligations() iter.Seq[*Obligation] {
 // ObligationsChanged is the number of the entry that changed an obligation last, 0 for none.
 func (s *State) ObligationsChanged() uint64 { return s.obligationsChanged }
 
+// DisputesChanged is the number of the entry that changed a dispute last, 0 for none.
+func (s *State) DisputesChanged() uint64 { return s.disputesChanged }
+
 // index enters an obligation among what is due, by when and by whom.
 func (t *Command) index(o *Obligation) {
 	key := o.key()

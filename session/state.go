@@ -82,6 +82,7 @@ type State struct {
 	owing              int                                  // obligations that keep the session open
 	unmet              Unmet
 	openDues           *immutable.SortedMap[string, string] // obligations of which something is due, to be answered or disputed, by when
+	disputesChanged    uint64                               // the entry that changed a dispute last
 	obligationsChanged uint64                               // the entry that changed an obligation last
 	leaving            []performatives.Agent                // parties who said CLOSE while something is due; never changed
 	quiet              time.Time                            // since when nothing is due or disputed, on the session's clock

@@ -76,7 +76,7 @@ var places = map[string]place{
 	"broker/reads":        plain("api/fit", "api", "api/render", "broker/archive", "broker/ledger", "broker/registry", "broker/sessionlist", "broker/timers", "delegation", "escalation", "performatives", "session", "session/agreement", "session/agreement/inclusion", "session/evidence", "session/transcript", "store"),
 	"broker/verbs":        plain("broker/registry", "api", "internal/background", "internal/telemetry", "performatives", "broker/limits", "session"),
 	"broker/sessionlist":  plain("api", "internal/background", "performatives", "session", "store"),
-	"broker/archive":      plain("api", "internal/background", "performatives", "session", "session/transcript", "broker/sessionlist", "store"),
+	"broker/archive":      plain("api", "escalation", "internal/background", "performatives", "session", "session/transcript", "broker/sessionlist", "store"),
 	"broker/ledger":       plain("api", "session/agreement/inclusion", "internal/background", "performatives", "store"),
 	"broker/cluster":      plain("api", "internal/background", "performatives", "store"),
 	"broker/approvals":    plain("api/fit", "api", "broker/registry", "escalation", "internal/background", "performatives", "session", "store"),

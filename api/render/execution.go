@@ -34,7 +34,7 @@ func Obligations(list []api.ObligationRow, s Style) string {
 }
 
 // Disputes lists disputes.
-func Disputes(list []api.DisputeView, s Style) string {
+func Disputes(list []api.DisputeRow, s Style) string {
 	var rows [][]Span
 	for _, d := range list {
 		names := newNamer()
@@ -47,11 +47,11 @@ func Disputes(list []api.DisputeView, s Style) string {
 			reply = d.Replies[n-1].Position
 		}
 		rows = append(rows, []Span{
-			said(d.ID), {d.Status, owedInks[d.Status]}, said(names.of(d.By).name), said(about), said(d.Ground), said(reply), said(d.Claim),
+			said(string(d.Session)), said(d.ID), {d.Status, owedInks[d.Status]}, said(names.of(d.By).name), said(about), said(d.Ground), said(reply), said(d.Claim),
 		})
 	}
 	return table(s, "no disputes", []column{
-		{"DISPUTE", fixed}, {"STATUS", fixed}, {"BY", fixed}, {"ABOUT ENTRY", fixed}, {"GROUND", fixed}, {"REPLY", optional}, {"CLAIM", flexible},
+		{"SESSION", identifier}, {"DISPUTE", fixed}, {"STATUS", fixed}, {"BY", fixed}, {"ABOUT ENTRY", fixed}, {"GROUND", fixed}, {"REPLY", optional}, {"CLAIM", flexible},
 	}, rows)
 }
 

@@ -50,8 +50,8 @@ type Options struct {
 
 	// MayRead reports whether a caller may read a session. It does not load a session that does not name the caller.
 	MayRead func(context.Context, api.Caller, performatives.SessionID) bool
-	// Messages reads a page of a transcript, for who opens what is sealed in it.
-	Messages func(context.Context, api.Opens, api.ListMessages) (api.Messages, error)
+	// Messages reads a page of a transcript for who sees its approval, with what it opens of what is sealed.
+	Messages func(context.Context, api.Caller, api.ListMessages) (api.Messages, error)
 	// Terms are those of an offer, in full.
 	Terms func(ctx context.Context, id performatives.SessionID, offer string) (jsontext.Value, error)
 	// Reconcile calls Approvals.Reconcile with the session as it is now, and waits for it.

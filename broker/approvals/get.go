@@ -39,7 +39,7 @@ func (a *Approvals) Get(ctx context.Context, c api.Caller, q api.GetEscalation) 
 	if err := a.detail(ctx, &item); err != nil {
 		return item, err
 	}
-	messages, err := a.o.Messages(ctx, c.Opens, api.ListMessages{Session: item.Session, Limit: api.MaxPage})
+	messages, err := a.o.Messages(ctx, c, api.ListMessages{Session: item.Session, Limit: api.MaxPage})
 	addTranscript(&item, messages)
 	return item, err
 }
@@ -73,7 +73,7 @@ func (a *Approvals) part(ctx context.Context, c api.Caller, item api.EscalationI
 		}
 		item.Comments, item.Next = pageOf(comments, q)
 	case api.PartTranscript:
-		messages, err := a.o.Messages(ctx, c.Opens, api.ListMessages{Session: item.Session, Since: q.Cursor, Limit: q.Limit})
+		messages, err := a.o.Messages(ctx, c, api.ListMessages{Session: item.Session, Since: q.Cursor, Limit: q.Limit})
 		if err != nil {
 			return item, err
 		}
@@ -187,7 +187,9 @@ func (a *Approvals) seenBy(ctx context.Context, c api.Caller, k *approval) (api.
 		}
 		return item, true
 	}
-	item.Hide(c.Opens)
+	item.Hide(c.Opens, func(_ escalation.ID, sealer performatives.Agent) bool {
+		return c.Agent == item.Arbiter && slices.Contains(item.Unsealed, sealer)
+	})
 	item.Due, item.Route, item.Case, item.Unsealed, item.Revision, item.ViewHash = "", nil, api.Case{}, nil, 0, ""
 	return item, a.o.MayRead(ctx, c, item.Session)
 }

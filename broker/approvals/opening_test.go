@@ -50,7 +50,7 @@ func optionsOf(t *testing.T, s *store.Store) approvals.Options {
 	return approvals.Options{
 		Store: s, Registry: people, Schema: noSchema,
 		MayRead: func(context.Context, api.Caller, performatives.SessionID) bool { return false },
-		Messages: func(context.Context, api.Opens, api.ListMessages) (api.Messages, error) {
+		Messages: func(context.Context, api.Caller, api.ListMessages) (api.Messages, error) {
 			return api.Messages{Messages: []jsontext.Value{jsontext.Value(`{}`)}}, nil
 		},
 		Terms:     func(context.Context, performatives.SessionID, string) (jsontext.Value, error) { return nil, nil },

@@ -66,7 +66,7 @@ func newApproval(item *api.EscalationItem, at time.Time) *approval {
 	item.Transcript, item.Next = nil, nil // the session has them
 	asOf(item, at)
 	shown := *item
-	shown.Hide(func(performatives.Organisation) bool { return false })
+	shown.Hide(func(performatives.Organisation) bool { return false }, nil)
 	return &approval{item, sortKey(item), searchable(item), searchable(&shown), fit.Size(item)}
 }
 

@@ -56,10 +56,10 @@ func hasSealed(item *api.EscalationItem, sealer performatives.Agent) bool {
 		slices.ContainsFunc(item.Votes, func(v api.VoteView) bool { return v.By == sealer && len(v.Sealed) > 0 })
 }
 
-// OpenedTo says which sealed messages of a session were opened to an agent, its arbiter; nil is none.
-func (a *Approvals) OpenedTo(ctx context.Context, s *session.State, to performatives.Agent) (func(*performatives.Message) bool, error) {
+// UnsealedFor says what of a session was opened to an agent, its arbiter; nil is nothing.
+func (a *Approvals) UnsealedFor(ctx context.Context, s *session.State, to performatives.Agent) (api.Unsealed, error) {
 	if p, _ := s.Party(to); to == "" || p.Role != session.Arbiter {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil
 	}
 	var items []*escalation.Item
 	s.Escalations(func(item *escalation.Item) {
@@ -77,15 +77,5 @@ func (a *Approvals) OpenedTo(ctx context.Context, s *session.State, to performat
 			opened[item.ID] = now.Unsealed
 		}
 	}
-	return func(m *performatives.Message) bool {
-		if m.Body == nil && m.DecodeBody() != nil {
-			return false
-		}
-		id := escalation.ID(m.ID)
-		if inform, ok := m.Body.(*performatives.InformBody); ok {
-			ruling, _ := inform.Ruling()
-			id = escalation.ID(ruling.EscalationID)
-		}
-		return slices.Contains(opened[id], m.Sender)
-	}, nil
+	return func(of escalation.ID, sealer performatives.Agent) bool { return slices.Contains(opened[of], sealer) }, nil
 }

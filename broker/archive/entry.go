@@ -5,6 +5,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/transcript"
 	"github.com/parley-asp/parley/store"
@@ -99,17 +100,29 @@ func OwnerOf(e transcript.Entry) performatives.Organisation {
 
 // Opens say what is sealed that a reader may open: all of some organisations, and single messages.
 type Opens struct {
-	Of      api.Opens                                  // nil is none
-	Message func(*performatives.Message) (opened bool) // nil is none
+	Of       api.Opens    // nil is none
+	Unsealed api.Unsealed // nil is none
 }
 
 func (o Opens) opens(e transcript.Entry) bool {
-	return o.Of != nil && o.Of(OwnerOf(e)) || o.Message != nil && o.Message(e.Message)
+	return o.Of != nil && o.Of(OwnerOf(e)) || o.Unsealed != nil && o.Unsealed(escalationOf(e.Message), e.Message.Sender)
+}
+
+// escalationOf is the escalation that a message opened, or about which it is a ruling.
+func escalationOf(m *performatives.Message) escalation.ID {
+	if m.Body == nil && m.DecodeBody() != nil {
+		return ""
+	}
+	if inform, ok := m.Body.(*performatives.InformBody); ok {
+		ruling, _ := inform.Ruling()
+		return escalation.ID(ruling.EscalationID)
+	}
+	return escalation.ID(m.ID)
 }
 
 // shown adds the entry's parts to a page, if its reader may open them.
 func (e Entry) shown(page *api.Messages, opens Opens) error {
-	if e.Sealed == "" || opens.Of == nil && opens.Message == nil {
+	if e.Sealed == "" || opens.Of == nil && opens.Unsealed == nil {
 		return nil
 	}
 	read, err := e.Read()

@@ -157,7 +157,7 @@ func (x *Reads) mayReadRow(ctx context.Context, c api.Caller, row *sessionlist.D
 	ours := func(a performatives.Agent) bool { return a.Organisation() == org }
 	member, registered := x.o.Registry.Member(c.Agent)
 	switch {
-	case c.Operator, slices.Contains(row.Principals, c.Agent),
+	case c.Operator, slices.Contains(row.Principals, c.Agent), c.Agent == row.Arbiter,
 		x.o.Registry.ReadsAll(c) && slices.ContainsFunc(row.Principals, ours),
 		registered && slices.Contains(row.Escalated, org) && escalation.MayDecide(member, org):
 		return true, false, nil

@@ -49,8 +49,8 @@ type Options struct {
 	Moves func(s *session.State, a performatives.Agent, at time.Time) []session.Move // what an agent may send now
 	// Private is what an agent's side alone may know of a session.
 	Private func(ctx context.Context, s *session.State, a performatives.Agent, at time.Time) (jsontext.Value, error)
-	// Opened says which sealed messages of a session were opened to an agent; nil is none.
-	Opened   func(ctx context.Context, s *session.State, a performatives.Agent) (func(*performatives.Message) bool, error)
+	// Unsealed says what of a session was opened to an agent, its arbiter.
+	Unsealed func(ctx context.Context, s *session.State, a performatives.Agent) (api.Unsealed, error)
 	Store    *store.Store
 	Reader   *archive.Reader
 	List     *sessionlist.List

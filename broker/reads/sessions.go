@@ -20,7 +20,11 @@ func (x *Reads) SessionGet(ctx context.Context, c api.Caller, q api.GetSession) 
 	if err := x.Readable(ctx, c, q.Session, func(now *Session) error { s = *now; return nil }); err != nil {
 		return api.SessionView{}, err
 	}
-	return api.ViewPage(&s.State, s.At, q, c.Opens) // the session goes on meanwhile
+	unsealed, err := x.o.Unsealed(ctx, &s.State, c.Agent) // the session goes on meanwhile
+	if err != nil {
+		return api.SessionView{}, err
+	}
+	return api.ViewPage(&s.State, s.At, q, c.Opens, unsealed)
 }
 
 // mostLooked are the sessions that one request looks at for what is asked. A page may have fewer
@@ -117,15 +121,16 @@ func (q *selection) has(row api.SessionSummary) bool {
 
 // SessionMessages answers session.messages.
 func (x *Reads) SessionMessages(ctx context.Context, c api.Caller, q api.ListMessages) (api.Messages, error) {
-	return x.messages(ctx, c, c.Opens, q)
+	return x.messages(ctx, c, c, q)
 }
 
-// Transcript is a page of a transcript for who was let in elsewhere, and opens what is sealed.
-func (x *Reads) Transcript(ctx context.Context, opens api.Opens, q api.ListMessages) (api.Messages, error) {
-	return x.messages(ctx, api.Caller{Operator: true}, opens, q)
+// Transcript is a page of a transcript for who was let in elsewhere.
+func (x *Reads) Transcript(ctx context.Context, c api.Caller, q api.ListMessages) (api.Messages, error) {
+	return x.messages(ctx, api.Caller{Operator: true}, c, q)
 }
 
-func (x *Reads) messages(ctx context.Context, c api.Caller, opens api.Opens, q api.ListMessages) (api.Messages, error) {
+// messages is a page of what one caller may read, as another opens it.
+func (x *Reads) messages(ctx context.Context, reader, opens api.Caller, q api.ListMessages) (api.Messages, error) {
 	var sequences []uint64
 	var archived bool
 	var state session.State
@@ -141,14 +146,14 @@ func (x *Reads) messages(ctx context.Context, c api.Caller, opens api.Opens, q a
 		}
 		return nil
 	}
-	if err := x.Readable(ctx, c, q.Session, look); err != nil {
+	if err := x.Readable(ctx, reader, q.Session, look); err != nil {
 		return api.Messages{}, err
 	}
-	opened, err := x.o.Opened(ctx, &state, c.Agent)
+	unsealed, err := x.o.Unsealed(ctx, &state, opens.Agent)
 	if err != nil {
 		return api.Messages{}, err
 	}
-	return x.o.Reader.Page(ctx, q, sequences, archived, archive.Opens{Of: opens, Message: opened})
+	return x.o.Reader.Page(ctx, q, sequences, archived, archive.Opens{Of: opens.Opens, Unsealed: unsealed})
 }
 
 // InboxMessages answers inbox.messages.

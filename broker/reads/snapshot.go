@@ -44,11 +44,11 @@ func (x *Reads) SessionSnapshot(ctx context.Context, c api.Caller, q api.GetSnap
 	if v.Private, err = x.o.Private(ctx, &s.State, c.Agent, s.At); err != nil || q.Since == nil {
 		return v, err
 	}
-	opened, err := x.o.Opened(ctx, &s.State, c.Agent)
+	unsealed, err := x.o.Unsealed(ctx, &s.State, c.Agent)
 	if err != nil {
 		return api.Snapshot{}, err
 	}
-	page, err := x.o.Reader.Page(ctx, api.ListMessages{Session: q.Session, Since: *q.Since}, s.Sequences, s.Archived, archive.Opens{Of: c.Opens, Message: opened})
+	page, err := x.o.Reader.Page(ctx, api.ListMessages{Session: q.Session, Since: *q.Since}, s.Sequences, s.Archived, archive.Opens{Of: c.Opens, Unsealed: unsealed})
 	if err != nil {
 		return api.Snapshot{}, err
 	}

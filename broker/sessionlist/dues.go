@@ -7,12 +7,15 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// Dues are what a row has of a session's open obligations, so that nobody has to read the session to list them.
+// Dues are what a row has of a session's open obligations and of its disputes, so that nobody has to read the session
+// to list them.
 // Do not change it.
 type Dues struct {
 	Purpose     string                       `json:"purpose,omitzero"`
-	Escalated   []performatives.Organisation `json:"escalated,omitzero"` // organisations whose humans may decide in the session
-	Obligations []api.ObligationView         `json:"obligations"`        // the one due first first, at most api.MostOpenObligations
+	Escalated   []performatives.Organisation `json:"escalated,omitzero"`   // organisations whose humans may decide in the session
+	Obligations []api.ObligationView         `json:"obligations,omitzero"` // the one due first first, at most api.MostOpenObligations
+	Disputes    []api.DisputeRow             `json:"disputes,omitzero"`    // the newest first
+	Arbiter     performatives.Agent          `json:"arbiter,omitzero"`     // who takes part to decide them
 	Stopped     *Stopped                     `json:"stopped,omitzero"`
 }
 
@@ -22,14 +25,14 @@ type Stopped struct {
 	Until time.Time `json:"until"` // when the clock goes on at the latest
 }
 
-// A DueRow is a session with open obligations.
+// A DueRow is a session with open obligations or disputes.
 type DueRow struct {
 	Session    performatives.SessionID
 	Principals []performatives.Agent
 	*Dues
 }
 
-// Dues lists the sessions of a selection that have open obligations, in no order.
+// Dues lists the sessions of a selection that have open obligations or disputes, in no order.
 func (l *List) Dues(selection Selection) (found []DueRow) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -51,7 +51,7 @@ type Row struct {
 	Entries      uint64                `json:"entries"`             // of the transcript that the row was made from
 	Mode         string                `json:"mode,omitzero"`       // "" in a row of an older version
 	Owed         Owed                  `json:"obligations,omitzero"`
-	Dues         *Dues                 `json:"due,omitzero"` // nil while nothing is open of its obligations
+	Dues         *Dues                 `json:"due,omitzero"` // nil while nothing is open of its obligations, and there is no dispute
 }
 
 // A Listed session is a session with its row.

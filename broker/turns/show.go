@@ -42,7 +42,11 @@ func (t *Turns) show(ctx context.Context, a performatives.Agent, w waiting, c cl
 		shown.CounterpartyAct = performatives.Delegate.String()
 		return shown, nil
 	}
-	view, err := api.ViewPage(&w.state, w.at, api.GetSession{Session: w.state.ID}, api.Caller{Agent: a}.Opens)
+	unsealed, err := t.o.Unsealed(ctx, &w.state, a)
+	if err != nil {
+		return shown, err
+	}
+	view, err := api.ViewPage(&w.state, w.at, api.GetSession{Session: w.state.ID}, api.Caller{Agent: a}.Opens, unsealed)
 	if err != nil {
 		return shown, err
 	}

@@ -52,6 +52,8 @@ type Options struct {
 	Participants func(id performatives.SessionID) (all []performatives.Agent, over bool)
 	// Look is a session as it is now, if the agent has a part in it.
 	Look func(ctx context.Context, a performatives.Agent, id performatives.SessionID) (s session.State, at time.Time, err error)
+	// Unsealed says what of a session was opened to an agent, its arbiter.
+	Unsealed func(ctx context.Context, s *session.State, a performatives.Agent) (api.Unsealed, error)
 	// Messages is a page of a transcript that the agent may read.
 	Messages func(ctx context.Context, a performatives.Agent, q api.ListMessages) (api.Messages, error)
 	// Submit submits an envelope of an agent.

@@ -21,6 +21,7 @@ const paths: Record<string, [method: string, path: string]> = { // of verbs
   'schema.list': ['GET', '/schemas'],
   'escalation.list': ['GET', '/escalations'],
   'obligation.list': ['GET', '/obligations'],
+  'dispute.list': ['GET', '/disputes'],
   'agreement.list': ['GET', '/agreements'],
   'agreement.get': ['GET', '/agreements/{agreementId}'],
 };

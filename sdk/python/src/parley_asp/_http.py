@@ -30,6 +30,7 @@ _PATHS = {  # of verbs: method and path; members of the request that the path do
     "schema.list": ("GET", "/schemas"),
     "escalation.list": ("GET", "/escalations"),
     "obligation.list": ("GET", "/obligations"),
+    "dispute.list": ("GET", "/disputes"),
     "agreement.list": ("GET", "/agreements"),
     "agreement.get": ("GET", "/agreements/{agreementId}"),
 }
