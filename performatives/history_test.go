@@ -44,8 +44,8 @@ func TestKeyHistory(t *testing.T) {
 			t.Errorf("%s: %v, %v", k.Key(), trusted, err)
 		}
 	}
-	stranger := testKey(t, "mallory")
-	if trusted, err := h.Trust(stranger.Key()); !errors.Is(err, ErrUntrusted) || !trusted.IsZero() {
+	another := testKey(t, "mallory")
+	if trusted, err := h.Trust(another.Key()); !errors.Is(err, ErrUntrusted) || !trusted.IsZero() {
 		t.Errorf("%v, %v", trusted, err)
 	}
 }

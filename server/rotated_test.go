@@ -165,8 +165,8 @@ func TestRotatedBrokerKey(t *testing.T) {
 			t.Errorf("session %s verifies by the new key alone", id)
 		}
 	}
-	stranger := performatives.Key(testkit.Public(t, testkit.NewKey(t)))
-	if _, err := sdk.BrokerKeys(w.Ctx, stranger); !errors.Is(err, performatives.ErrUntrusted) {
+	another := performatives.Key(testkit.Public(t, testkit.NewKey(t)))
+	if _, err := sdk.BrokerKeys(w.Ctx, another); !errors.Is(err, performatives.ErrUntrusted) {
 		t.Errorf("a client that noted another broker: %v", err)
 	}
 
@@ -192,7 +192,7 @@ func TestRotatedBrokerKey(t *testing.T) {
 			t.Errorf("the evidence by %q: %v", trusted, r.Faults)
 		}
 	}
-	if r := evidence.Verify(bundle, evidence.Trust{Trust: agreement.Trust{Broker: stranger}}); len(r.Faults) == 0 {
+	if r := evidence.Verify(bundle, evidence.Trust{Trust: agreement.Trust{Broker: another}}); len(r.Faults) == 0 {
 		t.Error("the evidence holds by another broker's key")
 	}
 	redacted := a.Call(api.SessionEvidence.Name, `{"sessionId":"`+string(deal)+`","redact":["price"]}`).Data
