@@ -197,7 +197,11 @@ type Broker struct {
 // it says. The error is as of [performatives.KeyHistory.Trust].
 func (b Broker) TrustedKeys(trusted performatives.Key) (performatives.TrustedKeys, error) {
 	history := b.Keys
-	if len(history) == 0 {
+	switch {
+	case len(history) > 0:
+	case trusted == "" || trusted == b.Key:
+		return performatives.Trust(b.Key), nil
+	default:
 		history = performatives.KeyHistory{{Key: b.Key}}
 	}
 	return history.Trust(cmp.Or(trusted, b.Key))
