@@ -262,7 +262,8 @@ func replaceFile(path string, text []byte) (err error) {
 		}
 	}()
 	_, err = next.Write(text)
-	if err = errors.Join(err, next.Sync(), next.Close()); err != nil {
+	err = errors.Join(err, next.Sync(), next.Close())
+	if err != nil {
 		return err
 	}
 	return errors.Join(os.Rename(next.Name(), path), syncDir(filepath.Dir(path)))

@@ -224,10 +224,10 @@ func TestRotatedKeysRestored(t *testing.T) {
 		testkit.Must(t, server.WriteSecret(filepath.Join(data, name), text))
 	}
 	restored := testkit.StartBroker(t, testkit.Options{Data: data})
-	if got, want := restored.Server.Broker.Command.Key(), w.Server.Broker.Command.Key(); got != want {
+	if got, want := restored.Broker.Command.Key(), w.Server.Broker.Command.Key(); got != want {
 		t.Errorf("restored with the key %s, not %s", got, want)
 	}
-	if got, want := restored.Server.Broker.Parts.Ledger.VerifierKey(), w.Server.Broker.Parts.Ledger.VerifierKey(); got != want {
+	if got, want := restored.Broker.Parts.Ledger.VerifierKey(), w.Server.Broker.Parts.Ledger.VerifierKey(); got != want {
 		t.Errorf("restored with the log %s, not %s", got, want)
 	}
 }
@@ -245,7 +245,7 @@ func TestRotatedWhileOthersRun(t *testing.T) {
 	history, err := server.RotateBrokerKey(o.Data, time.Now())
 	testkit.Must(t, err)
 	one.Up()
-	if got := one.Server.Broker.Command.Key(); got != history.Newest() {
+	if got := one.Broker.Command.Key(); got != history.Newest() {
 		t.Errorf("the key is %s", got)
 	}
 }
