@@ -104,7 +104,8 @@ func evidence(buying *table) (all []Evidence, err error) {
 	swapped.Receipts = &evidences.Receipts{Key: key.PEM(), Agreements: map[agreement.ID][]byte{whole.Agreements[0].ID: whole.Receipts.Session}, Session: whole.Receipts.Session}
 	add("other-receipt", "the agreement has the receipt of the session's end", swapped, "/receipts/agreements/"+string(whole.Agreements[0].ID))
 	turned, rotatedErr := rotatedEvidence(8)
-	if err = cmp.Or(err, rotatedErr); err != nil {
+	err = cmp.Or(err, rotatedErr)
+	if err != nil {
 		return nil, err
 	}
 	add("rotated", "the broker's key was replaced during the deal; the bundle has the history", turned).Logged = 0
