@@ -22,6 +22,8 @@
 package api
 
 import (
+	"cmp"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -188,12 +190,29 @@ type SchemaNames struct {
 
 // Broker answers broker.info.
 type Broker struct {
-	Key     performatives.Key `json:"key"` // verifies the receipts
-	Version string            `json:"version"`
-	NATS    string            `json:"nats"` // version of the NATS server
-	Dev     bool              `json:"dev,omitzero"`
-	Log     LogKey            `json:"log"`
-	Now     string            `json:"now"` // the broker's time
+	Key performatives.Key `json:"key"` // verifies the receipts
+	// Keys are every key that has signed receipts, the first one first, once the key has been rotated.
+	Keys    performatives.KeyHistory `json:"keys,omitzero"`
+	Since   string                   `json:"keySince,omitzero"` // when the key was made, RFC 3339
+	Version string                   `json:"version"`
+	NATS    string                   `json:"nats"` // version of the NATS server
+	Dev     bool                     `json:"dev,omitzero"`
+	Log     LogKey                   `json:"log"`
+	Now     string                   `json:"now"` // the broker's time
+}
+
+// TrustedKeys are the keys whose receipts a verifier accepts who trusts one key of the broker; "" trusts the one that
+// it says. The error is as of [performatives.KeyHistory.Trust].
+func (b Broker) TrustedKeys(trusted performatives.Key) (performatives.TrustedKeys, error) {
+	history := b.Keys
+	switch {
+	case len(history) > 0:
+	case trusted == "" || trusted == b.Key:
+		return performatives.Trust(b.Key), nil
+	default:
+		history = performatives.KeyHistory{{Key: b.Key}}
+	}
+	return history.Trust(cmp.Or(trusted, b.Key))
 }
 
 // A LogKey is what names the installation's public log, and what verifies it.

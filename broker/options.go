@@ -30,6 +30,10 @@ type Options struct {
 	Policy performatives.Policy // zero fields are the defaults of PROTOCOL.md
 	Limits limits.Limits        // of one principal; zero fields are defaults
 
+	// Keys are all keys that have signed receipts, up to Signer's, once it has been rotated. What was signed for
+	// one of them was signed for this broker.
+	Keys performatives.KeyHistory
+
 	Lag     time.Duration      // of timers and session rows behind transcripts; 0 is 2 s, below zero none
 	Metrics *telemetry.Metrics // nil counts nothing
 	Traces  *telemetry.Traces  // nil exports nothing

@@ -273,6 +273,18 @@ func (c *Calls) BrokerKey(ctx context.Context) (performatives.Key, error) {
 	return b.Key, err
 }
 
+// BrokerKeys are all keys that the broker's receipts may have, for a caller who trusts one of them, such as a
+// key that it noted before the broker rotated it; "" trusts the one that the broker says. The error is a
+// [*performatives.HistoryError] or [performatives.ErrUntrusted] if the broker's history is not genuine, or does
+// not lead to the trusted key.
+func (c *Calls) BrokerKeys(ctx context.Context, trusted performatives.Key) (performatives.TrustedKeys, error) {
+	b, err := c.Broker(ctx)
+	if err != nil {
+		return performatives.TrustedKeys{}, err
+	}
+	return b.TrustedKeys(trusted)
+}
+
 // partOf goes through the pages of a part.
 func partOf[E any](ctx context.Context, c *Calls, id performatives.SessionID, part string, of func(api.SessionView) []E) iter.Seq2[E, error] {
 	return pages(func(cursor string) (api.SessionView, error) {

@@ -92,10 +92,18 @@ var ErrGivenBack = errors.New("client: the message was given back to the inbox")
 // broker had checked the sender's signature; to check that too, and that
 // nothing is missing, verify the whole [Session.Transcript].
 func (m *Message) Verify(broker performatives.Key) error {
+	if by := m.Stamp.Receipt.Broker; by != broker {
+		return fmt.Errorf("client: the receipt is by %q, not by the broker %s", by, broker)
+	}
+	return m.VerifyBy(performatives.Trust(broker))
+}
+
+// VerifyBy is Verify by all keys of a broker that has rotated its key, as [Calls.BrokerKeys] returns them.
+func (m *Message) VerifyBy(keys performatives.TrustedKeys) error {
 	if m.Recomputed != m.Stamp.Hash {
 		return fmt.Errorf("client: the entry was changed: its hash is %s, not %s as it says", m.Recomputed, m.Stamp.Hash)
 	}
-	if err := m.Stamp.VerifyReceipt(broker); err != nil {
+	if err := keys.VerifyReceipt(&m.Stamp); err != nil {
 		return fmt.Errorf("client: the receipt: %w", err)
 	}
 	return nil

@@ -97,7 +97,11 @@ func (i *Inbox) verdict(ctx context.Context, who *person, id performatives.Sessi
 	if found.Entries > verifyEntries {
 		return found, session.Refuse(session.TooLarge, "the session has more than %d entries: use parley session verify %s", verifyEntries, id)
 	}
-	v := transcript.NewVerifier(i.Key, transcript.Expect{Session: id, Head: found.Head, Length: int(found.Entries), AllowUnsigned: i.Dev})
+	keys, err := i.Keys.Trust(i.Key)
+	if err != nil {
+		return found, err
+	}
+	v := transcript.NewVerifier(i.Key, transcript.Expect{Session: id, BrokerKeys: keys, Head: found.Head, Length: int(found.Entries), AllowUnsigned: i.Dev})
 	note := func(faults []transcript.Fault) {
 		for _, f := range faults {
 			if found.Count++; len(found.Faults) < shownFaults {

@@ -40,6 +40,7 @@ type Options struct {
 	// Operates reports whether a human may read how the installation does; nil is nobody.
 	Operates func(performatives.Agent) bool
 	Key      performatives.Key                                // the broker's, named in decisions
+	Keys     performatives.KeyHistory                         // of the broker's key, once it has been rotated
 	Dev      bool                                             // no logins: the visitor chooses a human
 	Humans   func(context.Context) ([]api.Card, error)        // under Dev: the humans to choose from
 	Meet     func(context.Context, performatives.Agent) error // under Dev: registers a new human

@@ -81,6 +81,15 @@ func lowerAlnum(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '
 // BrokerAgent is how a broker with this key signs the entries of its own.
 func BrokerAgent(k Key) Agent { return Agent(brokerScheme + string(k)) }
 
+// BrokerKey is the key of a broker that signs entries of its own, "" of anybody else.
+func (a Agent) BrokerKey() Key {
+	k, is := strings.CutPrefix(string(a), brokerScheme)
+	if !is {
+		return ""
+	}
+	return Key(k)
+}
+
 // IsBroker reports whether the sender is a broker.
 func (a Agent) IsBroker() bool { return strings.HasPrefix(string(a), brokerScheme) }
 

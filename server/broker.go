@@ -90,8 +90,11 @@ type BrokerOptions struct {
 	// Reserved are the installation's own keys, besides Signer's: no principal is registered with one.
 	Reserved []performatives.Key
 
-	// Secret is one that all brokers of the installation share. Hosted keys are sealed by it;
-	// nil hosts nothing.
+	// KeySince is when Signer's key was made.
+	KeySince time.Time
+
+	// Secret is one that all brokers of the installation share, 32 random bytes. Hosted keys are sealed
+	// by keys that HKDF-Expand makes of it; nil hosts nothing.
 	Secret []byte
 
 	// LogOrigin names the public log; "" is made of the broker's key. All brokers of the

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // What is too little, too slow or too soon.
@@ -58,7 +59,7 @@ func (e *examiner) files() (store bool) {
 		}
 		e.add(status, "disk", do, "%d MiB are free for %s", free>>20, dir)
 	}
-	e.keys(dir, store)
+	e.keys(dir)
 	return store
 }
 
@@ -116,17 +117,31 @@ func (e *examiner) clock(of string, theirs, ours time.Time) {
 }
 
 // keys examines the key files: whether they are there, hold a seed, and who can read them.
-func (e *examiner) keys(dir string, store bool) {
+func (e *examiner) keys(dir string) {
 	good := true
 	fault := func(status Status, do, what string, args ...any) {
 		good = false
 		e.add(status, "keys", do, what, args...)
 	}
 	var missing []string
+	key, err := readBrokerKey(dir)
+	_, forged := errors.AsType[*performatives.HistoryError](err)
+	lost := errors.Is(err, ErrKeyLost)
+	if lost || forged {
+		fault(Fail, "Restore "+BrokerSeed+", "+BrokerKeysFile+" and "+BrokerSecret+" from a backup or another broker: without them the broker does not start.", "%s: %v", dir, err)
+	}
+	if key.pair != nil {
+		key.pair.Wipe()
+	}
+	if why := old(key.since, e.now()); err == nil && why != "" {
+		fault(Warn, "Stop all brokers and replace it by 'parley keys rotate broker'.", "the broker's key is of %s, older than a year", key.since.Format(time.DateOnly))
+	}
 	for _, name := range seeds {
 		path := filepath.Join(dir, name)
 		text, err := os.ReadFile(path)
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && name == BrokerSeed && lost:
+			// It was said.
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, name)
 		case err != nil:
@@ -140,8 +155,6 @@ func (e *examiner) keys(dir string, store bool) {
 		}
 	}
 	switch {
-	case slices.Contains(missing, BrokerSeed) && store:
-		fault(Fail, "Restore it from a backup. Without it the broker does not start on this store.", "%s is missing beside a store", filepath.Join(dir, BrokerSeed))
 	case len(missing) == len(seeds) && e.o.NATS != "":
 		fault(Warn, "Copy the *.nk files of the installation's other brokers, if there are any.", "%s has no keys: serve makes new ones", dir)
 	case len(missing) == len(seeds):
@@ -150,7 +163,7 @@ func (e *examiner) keys(dir string, store bool) {
 		fault(Warn, "Restore them from a backup, if you can: with others, .creds files no longer log in, and an external server has to be told.", "%s lacks %s: serve makes new ones", dir, strings.Join(missing, ", "))
 	}
 	files := []string{e.o.NATSSeed, e.o.NATSCreds}
-	for _, name := range append(slices.Clone(seeds), CredsFile) {
+	for _, name := range append(slices.Clone(seeds), CredsFile, BrokerSecret, nextSeed) {
 		files = append(files, filepath.Join(dir, name))
 	}
 	for _, path := range files {

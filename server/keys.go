@@ -30,25 +30,28 @@ const (
 type keys struct {
 	broker, login, operator, callout, system, issuer nkeys.KeyPair
 
+	brokerKey
 	authority *login.Authority
 }
 
-// ErrKeyLost means that there is a store, and the key that signed its receipts is gone. A new one would
-// make every old session fail its verification.
-var ErrKeyLost = errors.New("the data directory has a store but no " + BrokerSeed)
-
 func openKeys(dir string) (k keys, err error) {
-	if _, missing := os.Stat(filepath.Join(dir, BrokerSeed)); errors.Is(missing, fs.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(dir, "nats", "jetstream")); err == nil {
-			return k, ErrKeyLost
+	if k.brokerKey, err = readBrokerKey(dir); errors.Is(err, fs.ErrNotExist) {
+		if _, err = makeSeed(filepath.Join(dir, BrokerSeed), nkeys.CreateUser); err == nil {
+			k.brokerKey, err = readBrokerKey(dir)
 		}
 	}
+	if err != nil {
+		return k, err
+	}
+	if err := k.finish(dir); err != nil {
+		return k, err
+	}
+	k.broker = k.pair
 	for _, f := range []struct {
 		into   *nkeys.KeyPair
 		file   string
 		create func() (nkeys.KeyPair, error)
 	}{
-		{&k.broker, BrokerSeed, nkeys.CreateUser},
 		{&k.login, BrokerLogin, nkeys.CreateUser},
 		{&k.operator, OperatorSeed, nkeys.CreateUser},
 		{&k.callout, calloutSeed, nkeys.CreateUser},
@@ -69,7 +72,7 @@ func exposed(dir string) (files []string) {
 	if runtime.GOOS == "windows" { // it has other permissions
 		return nil
 	}
-	for _, file := range []string{BrokerSeed, BrokerLogin, OperatorSeed, calloutSeed, systemSeed, issuerSeed, CredsFile} {
+	for _, file := range []string{BrokerSeed, BrokerLogin, OperatorSeed, calloutSeed, systemSeed, issuerSeed, CredsFile, BrokerSecret, nextSeed} {
 		info, err := os.Stat(filepath.Join(dir, file))
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
 			files = append(files, file)
@@ -91,7 +94,7 @@ func (k keys) public() (p embedded.Keys, err error) {
 	return p, nil
 }
 
-// reserved returns every key of the broker as a user key. No principal may register one of them.
+// reserved returns every key of the broker as a user key, and the ones that it had before. No principal may register one of them.
 func (k keys) reserved() (all []performatives.Key, err error) {
 	for _, pair := range []nkeys.KeyPair{k.broker, k.login, k.operator, k.callout, k.system, k.issuer} {
 		seed, err := pair.Seed()
@@ -112,18 +115,10 @@ func (k keys) reserved() (all []performatives.Key, err error) {
 		}
 		all = append(all, performatives.Key(public))
 	}
-	return all, nil
-}
-
-// secret is what all brokers of an installation share and nobody else has: the raw
-// seed of the key that signs receipts.
-func (k keys) secret() ([]byte, error) {
-	seed, err := k.broker.Seed()
-	if err != nil {
-		return nil, err
+	for _, r := range k.history {
+		all = append(all, r.Key)
 	}
-	_, raw, err := nkeys.DecodeSeed(seed)
-	return raw, err
+	return all, nil
 }
 
 // seed reads a key from the data directory, or creates it.

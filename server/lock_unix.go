@@ -15,8 +15,22 @@ func unlock(file *os.File) {
 	file.Close()                                   //nolint:errcheck // nothing was written
 }
 
-func flock(file *os.File) error {
-	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+// syncDir has the names in a directory on disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func flock(file *os.File) error { return flockAs(file, syscall.LOCK_EX) }
+
+// flockShared keeps out those who flock.
+func flockShared(file *os.File) error { return flockAs(file, syscall.LOCK_SH) }
+
+func flockAs(file *os.File, how int) error {
+	err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return ErrInUse
 	}

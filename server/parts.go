@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -111,7 +112,7 @@ func (b *Broker) openTerms(ctx context.Context) error {
 func (b *Broker) openCustody(ctx context.Context) error {
 	o := &b.Options
 	opened, err := custody.Open(ctx, custody.Options{
-		Store: b.Parts.Store, Registry: b.Parts.Registry, Secret: o.Secret, Broker: b.Command.Key(), Dev: o.Dev, Alone: o.Alone, Standbys: o.Standbys,
+		Store: b.Parts.Store, Registry: b.Parts.Registry, Secret: o.Secret, Broker: b.Command.Key(), Keys: o.Keys, Dev: o.Dev, Alone: o.Alone, Standbys: o.Standbys,
 		Now: o.Now, Timely: b.Command.Timely, Log: o.Log,
 	})
 	if err == nil {
@@ -186,7 +187,7 @@ func (b *Broker) openList(ctx context.Context) error {
 func (b *Broker) openLedger(ctx context.Context) error {
 	o := &b.Options
 	opened, err := ledger.Open(ctx, ledger.Options{
-		Store: b.Parts.Store, Secret: o.Secret, Key: b.Command.Key(), Origin: o.LogOrigin, Published: o.Published, Resume: o.LogResume,
+		Store: b.Parts.Store, Secret: o.Secret, Key: cmp.Or(o.Keys.Oldest(), b.Command.Key()), Origin: o.LogOrigin, Published: o.Published, Resume: o.LogResume,
 		Witnesses: o.Witnesses, Log: o.Log, Failpoint: b.Command.Reach,
 	})
 	if err == nil {
@@ -200,7 +201,7 @@ func (b *Broker) openReads(context.Context) error {
 	o, p := &b.Options, &b.Parts
 	p.Reads = reads.New(reads.Options{
 		View: b.Command.View, Moves: b.Command.Moves, Private: b.private, Unsealed: b.unsealed, Store: p.Store, Reader: p.Reader, List: p.List, Registry: p.Registry, Terms: p.Terms, Ledger: p.Ledger, Timers: p.Timers,
-		Alone: o.Alone, Now: o.Now, Log: o.Log,
+		Keys: o.Keys, Alone: o.Alone, Now: o.Now, Log: o.Log,
 	})
 	b.Insights = insights.Open(insights.Options{
 		Reads: p.Reads, Reader: p.Reader, List: p.List, Registry: p.Registry, Skew: broker.ClockSkew, Now: o.Now, Work: p.Work, Log: o.Log,

@@ -7,6 +7,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -166,6 +167,14 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if s.keys, err = openKeys(o.Data); err != nil {
 		return s, err
 	}
+	if o.NATS != "" {
+		if s.lock, err = lockShared(o.Data); errors.Is(err, ErrInUse) {
+			return s, fmt.Errorf("%s: %w", o.Data, err)
+		} // else it cannot be written, and nobody rotates a key in it
+	}
+	if why := old(s.keys.since, time.Now()); why != "" {
+		o.Log.Warn(why, zap.Time("since", s.keys.since))
+	}
 	for _, file := range exposed(o.Data) {
 		o.Log.Warn("others on this machine can read a key: chmod 600 it, and replace it if they may have", zap.String("file", file))
 	}
@@ -207,10 +216,6 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if err != nil {
 		return s, err
 	}
-	secret, err := s.keys.secret()
-	if err != nil {
-		return s, err
-	}
 	if s.mode.servesLogins() { // the NATS server already listens; logins wait until the registry is loaded
 		if err := s.openLogin(o); err != nil {
 			return s, err
@@ -221,11 +226,11 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		similar = bindugateway.NewEmbeddings(o.Embeddings.URL, o.Embeddings.Model, o.Embeddings.Key, o.Log).Similarity
 	}
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
-		Options: broker.Options{Signer: signer, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Traces: s.traces, Log: o.Log, Now: o.Now},
+		Options: broker.Options{Signer: signer, Keys: s.keys.history, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Traces: s.traces, Log: o.Log, Now: o.Now},
 		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, PrivateWebhooks: o.PrivateWebhooks || o.Dev, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
-		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, Secret: secret, DIDDocument: didDocuments(o.DIDHosts),
+		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, KeySince: s.keys.since, Secret: s.keys.secret, DIDDocument: didDocuments(o.DIDHosts),
 		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Witnesses: o.Witnesses, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},
 	}); err != nil {
 		return s, err

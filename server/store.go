@@ -49,7 +49,7 @@ func Store(o Options) (nc *nats.Conn, stop func(), err error) {
 // Keys reads the key files in a data directory.
 func Keys(dir string) (files map[string][]byte, err error) {
 	files = map[string][]byte{}
-	for _, pattern := range []string{"*.nk", SystemJWT} {
+	for _, pattern := range []string{"*.nk", BrokerKeysFile, BrokerSecret, SystemJWT} {
 		names, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return nil, err

@@ -80,5 +80,9 @@ func (b *Broker) agentRemove(ctx context.Context, c api.Caller, q api.AgentRef) 
 }
 
 func (b *Broker) brokerInfo(context.Context, api.Caller, struct{}) (api.Broker, error) {
-	return api.Broker{Key: b.Command.Key(), Version: api.Version, NATS: b.Options.Conn.ConnectedServerVersion(), Dev: b.Options.Dev, Log: api.LogKey{Origin: b.Parts.Ledger.Origin(), Key: b.Parts.Ledger.VerifierKey(), Receipts: b.Parts.Ledger.ReceiptKey()}, Now: api.Timestamp(b.Options.Now())}, nil
+	since := ""
+	if at := b.Options.KeySince; !at.IsZero() {
+		since = api.Timestamp(at)
+	}
+	return api.Broker{Key: b.Command.Key(), Keys: b.Options.Keys, Since: since, Version: api.Version, NATS: b.Options.Conn.ConnectedServerVersion(), Dev: b.Options.Dev, Log: api.LogKey{Origin: b.Parts.Ledger.Origin(), Key: b.Parts.Ledger.VerifierKey(), Receipts: b.Parts.Ledger.ReceiptKey()}, Now: api.Timestamp(b.Options.Now())}, nil
 }

@@ -62,7 +62,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.health(w, r, o.Data) })
 	mux.HandleFunc("GET /version", s.version)
 	pages := inbox.New(inbox.Options{
-		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Operates: s.operates, Key: s.Broker.Command.Key(), Dev: s.Broker.Options.Dev, OpenRulings: o.OpenRulings, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
+		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Operates: s.operates, Key: s.Broker.Command.Key(), Keys: s.Broker.Options.Keys, Dev: s.Broker.Options.Dev, OpenRulings: o.OpenRulings, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
 	requests := httpgateway.New(httpgateway.Options{Service: s.Broker.Service, Key: s.Broker.Command.Key(), Origins: o.HTTPOrigins})
@@ -137,7 +137,11 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request, data string) {
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	data, err := json.Marshal(map[string]string{"version": api.Version, "broker": string(s.Broker.Command.Key())}, json.Deterministic(true))
+	data, err := json.Marshal(struct {
+		Broker  performatives.Key        `json:"broker"`
+		Keys    performatives.KeyHistory `json:"keys,omitzero"` // once the broker's key has been rotated
+		Version string                   `json:"version"`
+	}{s.Broker.Command.Key(), s.Broker.Options.Keys, api.Version}, json.Deterministic(true))
 	if err == nil {
 		w.Write(append(data, '\n')) //nolint:errcheck // the client went away
 	}

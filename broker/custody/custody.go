@@ -42,11 +42,12 @@ import (
 type Options struct {
 	Store    *store.Store
 	Registry *registry.Registry
-	Secret   []byte            // of the installation; nil hosts nothing
-	Broker   performatives.Key // the audience of proofs
-	Dev      bool              // an agent's URI is a token
-	Alone    bool              // no other broker writes to the bucket
-	Standbys bool              // an organisation with a hosted agent has api.StandbyOf
+	Secret   []byte                   // of the installation; nil hosts nothing
+	Keys     performatives.KeyHistory // of the broker's key, once it has been rotated
+	Broker   performatives.Key        // the audience of proofs
+	Dev      bool                     // an agent's URI is a token
+	Alone    bool                     // no other broker writes to the bucket
+	Standbys bool                     // an organisation with a hosted agent has api.StandbyOf
 	Now      func() time.Time
 	Log      *zap.Logger
 

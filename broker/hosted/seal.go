@@ -21,7 +21,7 @@ func (h *Agents) sealed(as performatives.Agent, made Act, said api.Say, body jso
 		return body, nil, nil
 	}
 	of := strings.Join([]string{"parley salts v1", string(as), string(made.Session), string(made.Message)}, "\n")
-	salts, err := hkdf.Key(sha256.New, h.o.Secret, nil, of, len(usuallySealed)*performatives.SaltBytes)
+	salts, err := hkdf.Expand(sha256.New, h.o.Secret, of, len(usuallySealed)*performatives.SaltBytes)
 	if err != nil {
 		return nil, nil, err
 	}

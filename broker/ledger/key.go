@@ -30,7 +30,7 @@ func (l *Ledger) openKey() error {
 	if len(l.o.Secret) == 0 {
 		return nil
 	}
-	seed, err := hkdf.Key(sha256.New, l.o.Secret, nil, purpose, ed25519.SeedSize)
+	seed, err := hkdf.Expand(sha256.New, l.o.Secret, purpose, ed25519.SeedSize)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (l *Ledger) openKey() error {
 	if l.verifier, err = inclusion.ParseKey(l.key); err != nil {
 		return err
 	}
-	ofReceipts, err := hkdf.Key(sha256.New, l.o.Secret, nil, receipts, ed25519.SeedSize)
+	ofReceipts, err := hkdf.Expand(sha256.New, l.o.Secret, receipts, ed25519.SeedSize)
 	if err != nil {
 		return err
 	}

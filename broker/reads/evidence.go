@@ -40,6 +40,7 @@ func (x *Reads) SessionEvidence(ctx context.Context, c api.Caller, q api.GetEvid
 	if b, err = evidence.Make(entries, sealed); err != nil {
 		return b, err
 	}
+	b.BrokerKeys = x.o.Keys
 	if err := b.Logged(x.o.Ledger.ReceiptKey(), func(kind inclusion.Kind, id string) (*inclusion.Proof, []byte, error) {
 		return x.o.Ledger.Receipted(ctx, kind, id)
 	}); err != nil {

@@ -58,7 +58,8 @@ type Options struct {
 	Terms    *registry.Schemas
 	Ledger   *ledger.Ledger
 	Timers   *timers.Timers
-	Alone    bool // no other broker can be running
+	Keys     performatives.KeyHistory // of the broker, once it has rotated its key
+	Alone    bool                     // no other broker can be running
 	Now      func() time.Time
 	Log      *zap.Logger
 }

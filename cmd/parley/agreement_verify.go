@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -19,7 +18,8 @@ func notValid(file string, r agreement.Report) error {
 }
 
 func agreementVerify() *cobra.Command {
-	var broker, logKey string
+	var broker brokerTrust
+	var logKey string
 	var keys []string
 	var unsigned bool
 	cmd := &cobra.Command{
@@ -31,10 +31,10 @@ which ones they have to be. Without these, compare them with those that you trus
 		Example: `  parley agreement verify deal.json --broker-key UAFC…
   parley agreement verify public.json --key agent://acme.com/buyer=UBX2…`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			trust := agreement.Trust{Broker: performatives.Key(broker), Unsigned: unsigned, Keys: map[performatives.Agent]performatives.Key{}}
-			if broker != "" && !trust.Broker.Valid() {
-				return usage(errors.New("--broker-key is a public user nkey: U and 55 more letters and digits"))
+			if err := broker.read(); err != nil {
+				return err
 			}
+			trust := agreement.Trust{Broker: broker.key, BrokerKeys: broker.keys, Unsigned: unsigned, Keys: map[performatives.Agent]performatives.Key{}}
 			for _, pair := range keys {
 				uri, key, _ := strings.Cut(pair, "=")
 				a, err := performatives.ParseAgent(uri)
@@ -56,7 +56,7 @@ which ones they have to be. Without these, compare them with those that you trus
 			return reportAgreement(cmd, agreement.Verify(data, trust))
 		},
 	}
-	cmd.Flags().StringVar(&broker, "broker-key", "", "the broker's public `KEY` (default: the one that the receipts name)")
+	broker.flags(cmd.Flags(), "the one that the receipts name")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "a party's `URI=KEY`, which has to have signed; can be repeated (default: the keys in the file alone)")
 	cmd.Flags().StringVar(&logKey, "log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: its position is not checked)")
 	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")

@@ -102,16 +102,17 @@ func inParts(ctx context.Context, c connection, id performatives.SessionID) (b e
 }
 
 func evidenceVerify() *cobra.Command {
-	var broker, logKey, receiptKey string
+	var broker brokerTrust
+	var logKey, receiptKey string
 	var unsigned bool
 	cmd := &cobra.Command{
 		Use: "verify FILE", Short: "check a bundle offline, and tell its story", Args: args(cobra.ExactArgs(1)),
 		Example: "  parley evidence verify evidence.json --broker-key UAFC…",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			trust := evidence.Trust{Trust: agreement.Trust{Broker: performatives.Key(broker), Unsigned: unsigned}}
-			if broker != "" && !trust.Broker.Valid() {
-				return usage(errors.New("--broker-key is a public user nkey: U and 55 more letters and digits"))
+			if err := broker.read(); err != nil {
+				return err
 			}
+			trust := evidence.Trust{Trust: agreement.Trust{Broker: broker.key, BrokerKeys: broker.keys, Unsigned: unsigned}}
 			if logKey != "" {
 				var err error
 				if trust.Log, err = inclusion.ParseKey(logKey); err != nil {
@@ -139,7 +140,7 @@ func evidenceVerify() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&broker, "broker-key", "", "the broker's public `KEY` (default: the one that the receipts name)")
+	broker.flags(cmd.Flags(), "the one that the bundle names")
 	cmd.Flags().StringVar(&logKey, "log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: places in it are not checked)")
 	cmd.Flags().StringVar(&receiptKey, "receipt-key", "", "PEM `FILE` with the key of COSE Receipts, as 'parley log key --receipts' prints it (default: the one in the bundle)")
 	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")

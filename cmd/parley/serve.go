@@ -210,7 +210,7 @@ func (s *serve) explainStart(err error) error {
 	case errors.Is(err, server.ErrSharedKey):
 		return advise(err, "'parley nats-config --data %s' prints the configuration for its login key. Until the server has it, --shared-keys goes on as before.", s.Data)
 	case errors.Is(err, server.ErrKeyLost):
-		return advise(err, "Restore %s from a backup. For a new installation, set --data to an empty directory.", filepath.Join(s.Data, server.BrokerSeed))
+		return advise(err, "Restore %s, and with it %s and %s if the key was rotated, from a backup or another broker. For a new installation, set --data to an empty directory.", filepath.Join(s.Data, server.BrokerSeed), server.BrokerKeysFile, server.BrokerSecret)
 	case errors.Is(err, server.ErrInUse):
 		return advise(err, "Is another broker running on --data %s? Several brokers share one NATS server: --nats.", s.Data)
 	case errors.Is(err, server.ErrNotLetIn):

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,8 +84,13 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return explain(cmd, err)
 	}
-	if v.brokerKey == "" {
-		v.brokerKey = string(info.Key)
+	if v.trust.keys.IsZero() {
+		if v.trust.keys, err = info.Keys.Trust(cmp.Or(v.trust.key, info.Key)); err != nil {
+			return err
+		}
+	}
+	if v.trust.key == "" {
+		v.trust.key = info.Key
 		v.expect.AllowUnsigned = v.expect.AllowUnsigned || info.Dev
 	}
 	if v.all {

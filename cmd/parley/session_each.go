@@ -43,7 +43,7 @@ func (v *verify) each(ctx context.Context, cmd *cobra.Command, c connection, arg
 		}
 		work.Go(func() error {
 			if allFiles([]string{arg}) {
-				one := &verify{brokerKey: v.brokerKey, expect: v.expect, parts: v.parts, inLog: v.inLog, leaves: v.leaves}
+				one := &verify{trust: v.trust, expect: v.expect, parts: v.parts, inLog: v.inLog, leaves: v.leaves}
 				err := one.files([]string{arg})
 				found[i] = one.verdicts
 				return err

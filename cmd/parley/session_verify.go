@@ -34,15 +34,15 @@ type verdict struct {
 }
 
 type verify struct {
-	all       bool
-	brokerKey string
-	expect    transcript.Expect
-	head      string
-	after     string        // the session after which --all goes on
-	next      string        // where it was interrupted; "" is nowhere
-	wait      time.Duration // for side effects that a broker has yet to apply
-	verdicts  []verdict
-	items     []audit.Fault // escalations without a transcript
+	all      bool
+	trust    brokerTrust
+	expect   transcript.Expect
+	head     string
+	after    string        // the session after which --all goes on
+	next     string        // where it was interrupted; "" is nowhere
+	wait     time.Duration // for side effects that a broker has yet to apply
+	verdicts []verdict
+	items    []audit.Fault // escalations without a transcript
 
 	sealed string // file with parts
 	parts  parts
@@ -64,8 +64,9 @@ What a side has sealed (PROTOCOL.md section 7) is checked and replayed where its
 parts are there: they come with an ID of your own organisation's sessions, or by
 --sealed. Without them the broker's receipts stand for what follows from it.
 
-A FILE from 'parley session export' is checked offline with --broker-key. Without
-it the broker is asked for its key. An ID is fetched from the broker first.
+A FILE from 'parley session export' is checked offline with --broker-key or
+--broker-keys. Without them the broker is asked for its keys. An ID is fetched from
+the broker first.
 
 For an operator it also audits the broker's derived data, as 'parley session
 audit' does. --all verifies every transcript in the store in the order of their
@@ -87,8 +88,8 @@ interrupted, it reports what is done; --after goes on from there.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.expect.Head = performatives.Hash(v.head)
-			if key := performatives.Key(v.brokerKey); key != "" && !key.Valid() {
-				return usage(errors.New("--broker-key is a public user nkey: U and 55 more letters and digits"))
+			if err := v.trust.read(); err != nil {
+				return err
 			}
 			if v.sealed != "" {
 				var err error
@@ -108,7 +109,7 @@ interrupted, it reports what is done; --after goes on from there.`,
 		},
 	}
 	cmd.Flags().BoolVar(&v.all, "all", false, "verify every session of the broker")
-	cmd.Flags().StringVar(&v.brokerKey, "broker-key", "", "the broker's public `KEY` (default: ask the broker)")
+	v.trust.flags(cmd.Flags(), "ask the broker")
 	cmd.Flags().StringVar(&v.head, "head", "", "expected `HASH` of the last entry; detects entries missing at the end")
 	v.listFlags(cmd)
 	cmd.Flags().BoolVar(&v.inLog, "log", false, "the session has ended, and the public log must have its last entry; detects entries missing at the end")
@@ -125,7 +126,7 @@ func (v *verify) listFlags(cmd *cobra.Command) {
 }
 
 func (v *verify) run(cmd *cobra.Command, args []string) error {
-	if v.brokerKey != "" && !v.all && allFiles(args) {
+	if v.trust.key != "" && !v.all && allFiles(args) {
 		return v.files(args)
 	}
 	return v.broker(cmd, args)
@@ -172,7 +173,8 @@ func (v *verify) check(source string, data []byte, expect transcript.Expect) err
 
 // verdict verifies a transcript, and replays it if it is authentic.
 func (v *verify) verdict(source string, data []byte, expect transcript.Expect, opens func() (parts, error)) (found verdict, err error) {
-	faults, err := transcript.Verify(bytes.NewReader(data), performatives.Key(v.brokerKey), expect)
+	expect.BrokerKeys = v.trust.keys
+	faults, err := transcript.Verify(bytes.NewReader(data), v.trust.key, expect)
 	if err != nil {
 		return found, err
 	}

@@ -17,7 +17,7 @@ func TestVerifyPlaysTheRules(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]transcript.Rule{"INVITED": "", "CONVERSING": replayed} {
 		line, broker := invitation(t, state)
-		v := &verify{brokerKey: string(broker)}
+		v := &verify{trust: brokerTrust{key: broker}}
 		if err := v.check("one.jsonl", append(line, '\n'), transcript.Expect{}); err != nil {
 			t.Fatal(err)
 		}

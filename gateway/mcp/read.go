@@ -122,7 +122,11 @@ func (c *call) verify(ctx context.Context, args jsontext.Value) (result, error) 
 	if err != nil {
 		return result{}, err
 	}
-	v := transcript.NewVerifier(info.Key, transcript.Expect{Session: q.Session, AllowUnsigned: info.Dev})
+	keys, err := info.TrustedKeys("")
+	if err != nil {
+		return result{}, err
+	}
+	v := transcript.NewVerifier(info.Key, transcript.Expect{Session: q.Session, BrokerKeys: keys, AllowUnsigned: info.Dev})
 	faults, count := []transcript.Fault{}, 0
 	var last struct {
 		Integrity struct {

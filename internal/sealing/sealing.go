@@ -19,7 +19,7 @@ func New(secret []byte, purpose string) (cipher.AEAD, error) {
 	if len(secret) == 0 {
 		return nil, nil //nolint:nilnil // nothing is sealed
 	}
-	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
+	key, err := hkdf.Expand(sha256.New, secret, purpose, 32)
 	if err != nil {
 		return nil, err
 	}

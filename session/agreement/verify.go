@@ -3,6 +3,7 @@ package agreement
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,7 +29,9 @@ func (f Fault) String() string { return f.Member + ": " + f.Why }
 type Trust struct {
 	Keys   map[performatives.Agent]performatives.Key // of parties and delegates, besides those that the evidence names
 	Broker performatives.Key                         // whose receipts the evidence has; "" takes the one that it names
-	Log    note.Verifier                             // whose checkpoints the position in the public log has; nil leaves it unchecked
+	// BrokerKeys are all keys that the broker's receipts may have, where it has rotated its key. None are Broker alone.
+	BrokerKeys performatives.TrustedKeys
+	Log        note.Verifier // whose checkpoints the position in the public log has; nil leaves it unchecked
 	// Unsigned accepts evidence of a broker that ran with --dev.
 	Unsigned bool
 }
@@ -298,7 +301,10 @@ func (v *verifier) entry(member string, data []byte, into *transcript.Entry) boo
 	if broker == "" {
 		broker = e.Stamp.Receipt.Broker
 	}
-	if e.Stamp.Receipt.Broker != broker || e.Stamp.VerifyReceipt(broker) != nil {
+	var untimely *performatives.UntimelyError
+	if err := v.trust.BrokerKeys.Or(broker).VerifyReceipt(&e.Stamp); errors.As(err, &untimely) {
+		v.fault(member, "%s", untimely)
+	} else if err != nil {
 		v.fault(member, "its receipt is not signed by the broker %s", broker)
 	}
 	if e.Message.Signature == "" && v.trust.Unsigned {

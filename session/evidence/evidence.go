@@ -35,6 +35,8 @@ type Bundle struct {
 	Sealed      map[performatives.MessageID]performatives.SealedParts `json:"sealed,omitzero"`   // what the asker's side may open
 	Ended       *inclusion.Proof                                      `json:"ended,omitzero"`    // where the public log has the end of the session
 	Receipts    *Receipts                                             `json:"receipts,omitzero"` // of the leaves in the public log
+
+	BrokerKeys performatives.KeyHistory `json:"brokerKeys,omitzero"` // of a broker that has rotated its key
 }
 
 // Receipts are COSE Receipts (RFC 9942) of leaves.

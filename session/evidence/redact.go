@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -141,7 +142,10 @@ func (r *Report) chain(trust Trust) {
 				r.fault(at, "%s did not sign it", e.Message.Sender)
 			}
 		}
-		if stamp.Receipt.Broker != trust.Broker || stamp.VerifyReceipt(trust.Broker) != nil {
+		var untimely *performatives.UntimelyError
+		if err := trust.BrokerKeys.VerifyReceipt(&stamp); errors.As(err, &untimely) {
+			r.fault(at, "%s", untimely)
+		} else if err != nil {
 			r.fault(at, "the broker did not sign that it accepted this hash")
 		}
 		head = stamp.Hash

@@ -66,7 +66,13 @@ func Verify(data []byte, trust Trust) Report {
 	if trust.Broker == "" {
 		trust.Broker = b.Broker
 	}
-	if trust.Broker != b.Broker {
+	if trust.BrokerKeys.IsZero() {
+		if trust.BrokerKeys, err = b.BrokerKeys.Trust(trust.Broker); err != nil {
+			r.fault("/brokerKeys", "%v", err)
+		}
+	}
+	trust.BrokerKeys = trust.BrokerKeys.Or(trust.Broker)
+	if !trust.BrokerKeys.Has(b.Broker) {
 		r.fault("/broker", "is %s, not the broker %s", b.Broker, trust.Broker)
 	}
 	if b.redacted() {
@@ -90,7 +96,7 @@ func (r *Report) replayed(trust Trust) {
 		lines[i] = line
 	}
 	faults, err := transcript.Verify(bytes.NewReader(bytes.Join(lines, []byte("\n"))), trust.Broker, transcript.Expect{
-		Session: b.Session, Head: b.Head, Length: len(lines), AllowUnsigned: trust.Unsigned,
+		Session: b.Session, Head: b.Head, Length: len(lines), AllowUnsigned: trust.Unsigned, BrokerKeys: trust.BrokerKeys,
 	})
 	for _, f := range faults {
 		r.fault(fmt.Sprintf("/transcript/%d", f.Line-1), "%s", f.Error())

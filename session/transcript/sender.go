@@ -51,9 +51,11 @@ func (c *check) pin() {
 // deadline (PROTOCOL.md §3). It is signed under --dev too.
 func (c *check) brokersOwn(from performatives.Agent) {
 	switch {
-	case from != performatives.BrokerAgent(c.broker):
+	case !c.keys.Has(from.BrokerKey()):
 		c.fault(Broker, "%s is not the broker that kept this transcript", from)
-	case c.Message.VerifySignature(c.broker) != nil:
+	case c.genuine && from.BrokerKey() != c.Stamp.Receipt.Broker:
+		c.fault(Broker, "%s made it, and the receipt is by %s", from, c.Stamp.Receipt.Broker)
+	case c.Message.VerifySignature(from.BrokerKey()) != nil:
 		c.fault(Signature, "the broker did not sign its own entry")
 	}
 }

@@ -30,6 +30,7 @@
 package transcript
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -43,6 +44,10 @@ type Expect struct {
 	Session performatives.SessionID
 	Head    performatives.Hash // of the last entry, for example from the acceptance of a CLOSE
 	Length  int                // number of entries
+
+	// BrokerKeys are all keys that the broker's receipts may have, where it has rotated its key
+	// ([performatives.KeyHistory.Trust]). None are the one key that Verify was given.
+	BrokerKeys performatives.TrustedKeys
 
 	// AllowUnsigned accepts unsigned entries of members that have a key, as a
 	// broker under --dev does. Signatures must be valid all the same.
@@ -67,6 +72,7 @@ func Verify(r io.Reader, broker performatives.Key, expect Expect) ([]Fault, erro
 // A Verifier checks a transcript entry by entry.
 type Verifier struct {
 	broker performatives.Key
+	keys   performatives.TrustedKeys
 	expect Expect
 
 	lines   int
@@ -91,7 +97,7 @@ type pin struct {
 // NewVerifier starts at the beginning of a transcript of this broker.
 func NewVerifier(broker performatives.Key, expect Expect) *Verifier {
 	return &Verifier{
-		broker: broker, expect: expect, session: expect.Session,
+		broker: broker, keys: expect.BrokerKeys.Or(broker), expect: expect, session: expect.Session,
 		seen: map[performatives.MessageID]uint64{},
 		pins: map[performatives.Agent]pin{},
 		next: performatives.Link{PreviousHash: performatives.NoHash},
@@ -157,8 +163,10 @@ func (c *check) fault(rule Rule, format string, args ...any) {
 // session. Then its sequence number is true.
 func (c *check) isGenuine() bool {
 	unchanged := c.Recomputed == c.Stamp.Hash
-	ours := c.Stamp.Receipt.Broker == c.broker
-	receipted := ours && c.Stamp.VerifyReceipt(c.broker) == nil
+	ours := c.keys.Has(c.Stamp.Receipt.Broker)
+	var untimely *performatives.UntimelyError
+	err := c.keys.VerifyReceipt(&c.Stamp)
+	receipted := err == nil
 	if c.session == "" && unchanged && receipted {
 		c.session = c.Message.Session
 	}
@@ -172,6 +180,8 @@ func (c *check) isGenuine() bool {
 	switch {
 	case !ours:
 		c.fault(Receipt, "the receipt is by %q, not by the broker %s", c.Stamp.Receipt.Broker, c.broker)
+	case errors.As(err, &untimely):
+		c.fault(Receipt, "%s", untimely)
 	case !receipted:
 		c.fault(Receipt, "the broker did not sign that it accepted this hash at this time into this state")
 	}

@@ -103,6 +103,18 @@ func evidence(buying *table) (all []Evidence, err error) {
 	swapped := whole
 	swapped.Receipts = &evidences.Receipts{Key: key.PEM(), Agreements: map[agreement.ID][]byte{whole.Agreements[0].ID: whole.Receipts.Session}, Session: whole.Receipts.Session}
 	add("other-receipt", "the agreement has the receipt of the session's end", swapped, "/receipts/agreements/"+string(whole.Agreements[0].ID))
+	turned, rotatedErr := rotatedEvidence(8)
+	err = cmp.Or(err, rotatedErr)
+	if err != nil {
+		return nil, err
+	}
+	add("rotated", "the broker's key was replaced during the deal; the bundle has the history", turned).Logged = 0
+	forged := turned
+	forged.BrokerKeys = slices.Clone(turned.BrokerKeys)
+	forged.BrokerKeys[1].Proof = turned.BrokerKeys[1].Signature
+	add("rotated-forged", "the new key has not signed that it follows", forged, "/brokerKeys").Logged = 0
+	turned.BrokerKeys = nil
+	add("rotated-bare", "the history is not there", turned, "/transcript/3").Logged = 0
 	return all, err
 }
 

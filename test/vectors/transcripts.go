@@ -11,16 +11,17 @@ import (
 
 // A Transcript is an export of a session, with what one side may open of it.
 type Transcript struct {
-	Name    string                                                `json:"name"`
-	About   string                                                `json:"about"`
-	Broker  performatives.Key                                     `json:"broker"` // whose receipts are expected
-	Session performatives.SessionID                               `json:"sessionId"`
-	Head    performatives.Hash                                    `json:"head,omitzero"`    // that is expected at the end
-	Length  int                                                   `json:"length,omitzero"`  // that is expected
-	Entries []string                                              `json:"entries"`          // each as it was delivered
-	Sealed  map[performatives.MessageID]performatives.SealedParts `json:"sealed,omitzero"`  // what opens the sealed members
-	Opened  map[performatives.MessageID]jsontext.Value            `json:"opened,omitzero"`  // the bodies with them
-	Refused []Fault                                               `json:"refused,omitzero"` // all faults, the first of which every reader finds; none is accepted
+	Name       string                                                `json:"name"`
+	About      string                                                `json:"about"`
+	Broker     performatives.Key                                     `json:"broker"`              // whose receipts are expected
+	BrokerKeys performatives.KeyHistory                              `json:"brokerKeys,omitzero"` // its history, where the key was rotated
+	Session    performatives.SessionID                               `json:"sessionId"`
+	Head       performatives.Hash                                    `json:"head,omitzero"`    // that is expected at the end
+	Length     int                                                   `json:"length,omitzero"`  // that is expected
+	Entries    []string                                              `json:"entries"`          // each as it was delivered
+	Sealed     map[performatives.MessageID]performatives.SealedParts `json:"sealed,omitzero"`  // what opens the sealed members
+	Opened     map[performatives.MessageID]jsontext.Value            `json:"opened,omitzero"`  // the bodies with them
+	Refused    []Fault                                               `json:"refused,omitzero"` // all faults, the first of which every reader finds; none is accepted
 }
 
 // A Fault is a rule of package transcript that an entry breaks, or sealed: what is said to open it does not.
@@ -94,5 +95,6 @@ func transcripts(buying, binding *table) (all []Transcript, err error) {
 	add("opened-otherwise", "what is said to be sealed is not what the digest is of",
 		reopened(5, performatives.SealContext, performatives.SealedPart{Salt: context.Salt, Value: jsontext.Value(`"above 90, our limit"`)}), Fault{5, Sealed})
 	add("opened-by-name", "a part of a member that the act does not seal", reopened(5, performatives.SealSuggested, context), Fault{5, Sealed})
-	return all, nil
+	rotated, err := rotatedTranscripts(8)
+	return append(all, rotated...), err
 }

@@ -34,6 +34,7 @@ func Files() (map[string][]byte, error) {
 		"envelopes.json":   func() (any, error) { return envelopes() },
 		"messageids.json":  func() (any, error) { return messageIDs() },
 		"transcripts.json": func() (any, error) { return transcripts(buying, binding) },
+		"brokerkeys.json":  func() (any, error) { return brokerKeys() },
 		"agreements.json":  func() (any, error) { return agreements(buying, binding, log) },
 		"evidence.json":    func() (any, error) { return evidence(buying) },
 		"publiclog.json":   func() (any, error) { return publicLog(log) },

@@ -81,10 +81,23 @@ func TestMessageIDs(t *testing.T) {
 	}
 }
 
+func TestBrokerKeys(t *testing.T) {
+	t.Parallel()
+	for _, v := range read[[]BrokerKeys](t, "brokerkeys.json") {
+		if _, err := v.Keys.Trust(v.Broker); (err != nil) != v.Refused {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+	}
+}
+
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	for _, v := range read[[]Transcript](t, "transcripts.json") {
-		found, err := transcript.Verify(strings.NewReader(strings.Join(v.Entries, "\n")+"\n"), v.Broker, transcript.Expect{Session: v.Session, Head: v.Head, Length: v.Length})
+		keys, err := v.BrokerKeys.Trust(v.Broker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := transcript.Verify(strings.NewReader(strings.Join(v.Entries, "\n")+"\n"), v.Broker, transcript.Expect{Session: v.Session, Head: v.Head, Length: v.Length, BrokerKeys: keys})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,12 +91,13 @@ func (w *Conn) Request(ctx context.Context, subject string, data []byte) ([]byte
 	}
 	if strings.HasSuffix(subject, api.BrokerInfo.Name) {
 		var version struct {
-			Broker performatives.Key `json:"broker"`
+			Broker performatives.Key        `json:"broker"`
+			Keys   performatives.KeyHistory `json:"keys"`
 		}
 		if err := json.Unmarshal(answer, &version); err != nil {
 			return nil, err
 		}
-		return json.Marshal(api.Broker{Key: version.Broker})
+		return json.Marshal(api.Broker{Key: version.Broker, Keys: version.Keys})
 	}
 	return answer, nil
 }

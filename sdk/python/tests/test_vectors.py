@@ -10,6 +10,7 @@ import pytest
 
 from parley_asp._json import dumps
 from parley_asp._transport import uuid7_of
+from parley_asp.brokerkeys import BrokerKeysError, TrustedKeys
 from parley_asp.publiclog import ProofError, verify_consistency, verify_inclusion
 from parley_asp.verify import SealedError, open_sealed, signed_by, verify_transcript
 from parley_asp.wakeup import Forged, verify
@@ -51,10 +52,22 @@ def dict_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+def test_broker_keys() -> None:
+    for c in cases("brokerkeys"):
+        try:
+            trusted = TrustedKeys(c["broker"], c["keys"])
+        except BrokerKeysError:
+            assert c.get("refused"), c["name"]
+            continue
+        assert "refused" not in c and all(r["key"] in trusted for r in c["keys"]), c["name"]
+
+
 def test_transcripts() -> None:
     for c in cases("transcripts"):
         record = "\n".join(c["entries"]).encode()
-        faults = verify_transcript(record, c["broker"], session=c["sessionId"], head=c.get("head", ""), length=c.get("length", 0))
+        faults = verify_transcript(
+            record, c["broker"], broker_keys=c.get("brokerKeys"), session=c["sessionId"], head=c.get("head", ""), length=c.get("length", 0)
+        )
         found = [{"line": f.line, "rule": f.rule} for f in faults]
         for line, text in enumerate(c["entries"], 1):
             entry = json.loads(text)

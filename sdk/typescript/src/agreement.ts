@@ -4,6 +4,7 @@
  * @packageDocumentation
  */
 
+import { trustedBy, TrustedKeys, type KeyRecord } from './brokerkeys.js';
 import { canonical } from './json.js';
 import { ProofError, verifyInclusion } from './publiclog.js';
 import { rawKey } from './sign.js';
@@ -36,6 +37,8 @@ export interface AgreementReport {
 export interface Trust {
   /** The public key of the broker whose receipts the entries have. */
   broker?: string;
+  /** The history of its keys, where it has replaced one; its newest is trusted without `broker`. One that is not genuine throws a `BrokerKeysError`. */
+  brokerKeys?: readonly KeyRecord[];
   /** Of the public log, as `parley log key` prints it. */
   logKey?: string;
   /** Of parties, by URI. */
@@ -80,7 +83,12 @@ const proofs = ['offer', 'commitment', 'acceptance', 'close', 'confirmations', '
 
 /** Check an agreement, as JSON or as `agreement.get` answers it. */
 export async function verifyAgreement(document: string | object, trust: Trust = {}): Promise<AgreementReport> {
-  const check = new Check(trust);
+  return verifyTrusting(document, trust, await trustedBy(trust.broker, trust.brokerKeys));
+}
+
+/** `verifyAgreement` by keys that are checked. @internal */
+export async function verifyTrusting(document: string | object, trust: Trust, by?: TrustedKeys): Promise<AgreementReport> {
+  const check = new Check(trust, by);
   try {
     const text = typeof document === 'string' ? document : canonical(document);
     noDuplicates(text);
@@ -104,7 +112,7 @@ class Check {
   #said: Evidence = {};
   #parties: string[] = [];
 
-  constructor(readonly trust: Trust) {}
+  constructor(readonly trust: Trust, readonly by?: TrustedKeys) {}
 
   fault(member: string, why: string): void {
     this.#faults.push({ member, why });
@@ -200,11 +208,8 @@ class Check {
       return undefined;
     }
     if (e.recomputed !== e.hash) this.fault(member, 'its hash is not that of its bytes');
-    const { acceptedAt, state, broker, signature } = e.receipt;
-    const ours = this.trust.broker || broker;
-    if (broker !== ours || !(await signedBy(ours, canonical({ acceptedAt, hash: e.hash, state }), signature))) {
-      this.fault(member, `its receipt is not signed by the broker ${ours}`);
-    }
+    const receipts = this.by ?? (await TrustedKeys.of(e.receipt.broker));
+    if (!(await receipts.receipted(e.hash, e.receipt))) this.fault(member, 'its receipt is not signed by the broker');
     if (e.signature === '' && this.trust.allowUnsigned) return e;
     const first = this.#said.keys?.[e.sender] ?? '';
     const keys = [first, ...(this.#said.rotated?.[e.sender] ?? [])];

@@ -6,7 +6,8 @@
  * @packageDocumentation
  */
 
-import { verifyAgreement, type AgreementFault, type Trust } from './agreement.js';
+import { verifyTrusting, type AgreementFault, type Trust } from './agreement.js';
+import { BrokerKeysError, trustedBy, TrustedKeys, type KeyRecord } from './brokerkeys.js';
 import { canonical } from './json.js';
 import { documentOf } from './made.js';
 import { Outcome } from './outcome.js';
@@ -64,6 +65,7 @@ export interface EvidenceBundle {
   readonly sealed?: Record<string, SealedParts>;
   readonly ended?: Position;
   readonly receipts?: { readonly key: string; readonly agreements?: Record<string, string>; readonly session?: string };
+  readonly brokerKeys?: readonly KeyRecord[];
 }
 
 /** What was verified of a bundle of evidence. Without faults it is what happened. */
@@ -85,7 +87,7 @@ export interface EvidenceTrust extends Trust {
 
 /** Check a bundle, as JSON or as `session.evidence` answers it. */
 export async function verifyEvidence(bundle: string | object, trust: EvidenceTrust = {}): Promise<EvidenceReport> {
-  const check = new Check(trust);
+  const check = new Check(trust, trust.brokerKeys && (await trustedBy(trust.broker, trust.brokerKeys)));
   try {
     const text = typeof bundle === 'string' ? bundle : canonical(bundle);
     noDuplicates(text);
@@ -100,14 +102,17 @@ class Check {
   readonly #faults: AgreementFault[] = [];
   readonly #receiptsKey: string;
   readonly #trust: Trust;
+  readonly #given: TrustedKeys | undefined;
   #b!: EvidenceBundle;
   #broker: string;
+  #by!: TrustedKeys;
   #lines: string[] = [];
   #read = false;
   #logged = 0;
   #withheld = 0;
 
-  constructor({ receiptsKey = '', ...trust }: EvidenceTrust) {
+  constructor({ receiptsKey = '', ...trust }: EvidenceTrust, given?: TrustedKeys) {
+    this.#given = given;
     this.#trust = trust;
     this.#broker = trust.broker ?? '';
     this.#receiptsKey = receiptsKey;
@@ -126,11 +131,12 @@ class Check {
     this.#read = true;
     this.#lines = b.transcript.map(canonical);
     this.#broker ||= b.broker;
-    if (this.#broker !== b.broker) this.fault('/broker', `is ${b.broker}, not the broker ${this.#broker}`);
+    this.#by = this.#given ?? (await this.#own(b));
+    if (!this.#by.has(b.broker)) this.fault('/broker', `is ${b.broker}, not the broker ${this.#broker}`);
     if (this.#lines.some(isWithheld)) await this.#chain();
     else await this.#replayed();
     for (const [i, document] of b.agreements.entries()) {
-      const report = await verifyAgreement(document, { ...this.#trust, broker: this.#broker });
+      const report = await verifyTrusting(document, this.#trust, this.#by);
       for (const f of report.faults) this.fault(`/agreements/${i}${f.member}`, f.why);
       if (report.logged) this.#logged++;
     }
@@ -138,12 +144,23 @@ class Check {
     await this.#receipts();
   }
 
+  /** The keys that receipts may have by the bundle's own history. */
+  async #own(b: EvidenceBundle): Promise<TrustedKeys> {
+    try {
+      return await TrustedKeys.of(this.#broker, b.brokerKeys);
+    } catch (error) {
+      if (!(error instanceof BrokerKeysError)) throw error;
+      this.fault('/brokerKeys', error.message);
+      return TrustedKeys.of(this.#broker);
+    }
+  }
+
   // --- the transcript
 
   /** The transcript is whole, and leads to what the bundle says. */
   async #replayed(): Promise<void> {
     const b = this.#b;
-    const verifier = new Verifier(this.#broker, {
+    const verifier = new Verifier(this.#broker, this.#by, {
       session: b.sessionId, head: b.head, length: this.#lines.length, ...(this.#trust.allowUnsigned && { allowUnsigned: true }),
     });
     const entries: Entry[] = [];
@@ -208,10 +225,7 @@ class Check {
         const key = keys.get(e.sender);
         if (key && e.signature && !(await signedBy(key, canonical(unsigned(e.sent)), e.signature))) this.fault(at, `${e.sender} did not sign it`);
       }
-      const { acceptedAt, state } = receipt;
-      if (receipt.broker !== this.#broker || !(await signedBy(this.#broker, canonical({ acceptedAt, hash, state }), receipt.signature))) {
-        this.fault(at, 'the broker did not sign that it accepted this hash');
-      }
+      if (!(await this.#by.receipted(hash, receipt))) this.fault(at, 'the broker did not sign that it accepted this hash');
       head = hash;
     }
     if (head !== this.#b.head) this.fault('/head', `is ${this.#b.head}; the transcript ends with ${head}`);
@@ -290,7 +304,7 @@ const forPosition: Record<string, Kind> = { index: 'whole', leaf: 'object', chec
 
 /** The bundle, if it has the members of one, and no others. */
 function shaped(read: unknown): EvidenceBundle {
-  exact(read, forBundle, { sealed: 'object', ended: 'object', receipts: 'object' });
+  exact(read, forBundle, { sealed: 'object', ended: 'object', receipts: 'object', brokerKeys: 'list' });
   const b = read as unknown as EvidenceBundle;
   if (b.format !== 'parley-evidence/1') throw new TypeError(`its format is ${JSON.stringify(b.format)}`);
   if (b.transcript.length === 0) throw new TypeError('the transcript is empty');

@@ -4,8 +4,12 @@
  * @packageDocumentation
  */
 
+import { TrustedKeys, type KeyRecord } from './brokerkeys.js';
 import { canonical, toHex } from './json.js';
-import { rawKey } from './sign.js';
+import { signedBy } from './nkey.js';
+
+export { BrokerKeysError, type KeyRecord } from './brokerkeys.js';
+export { signedBy };
 
 /** The rules, in the order in which an entry is checked; then those of the whole. */
 export type Rule =
@@ -31,6 +35,8 @@ export interface Expect {
   length?: number;
   /** Take unsigned entries of members that have a key, as a broker under `--dev` does. */
   allowUnsigned?: boolean;
+  /** The history of the broker's keys, where it has replaced one. One that is not genuine throws a `BrokerKeysError`. */
+  brokerKeys?: readonly KeyRecord[];
 }
 
 /** @internal */
@@ -41,7 +47,7 @@ const maxLine = 4 * (256 << 10);
 /** Verify an exported transcript: JSON Lines, one delivered envelope each. No faults: it is genuine. */
 export async function verifyTranscript(file: Uint8Array | string, brokerKey: string, expect: Expect = {}): Promise<Fault[]> {
   const bytes = typeof file === 'string' ? new TextEncoder().encode(file) : file;
-  const verifier = new Verifier(brokerKey, expect);
+  const verifier = new Verifier(brokerKey, await TrustedKeys.of(brokerKey, expect.brokerKeys), expect);
   for (let from = 0; from < bytes.length; ) {
     const end = bytes.indexOf(0x0a, from);
     await verifier.add(bytes.subarray(from, end < 0 ? bytes.length : end));
@@ -71,6 +77,7 @@ export interface Entry {
 /** Checks a transcript entry by entry. @internal */
 export class Verifier {
   readonly #broker: string;
+  readonly #keys: TrustedKeys;
   readonly #expect: Expect;
   readonly #seen = new Map<string, number>();
   readonly #pins = new Map<string, { key: string; doubtful: boolean }>();
@@ -82,8 +89,9 @@ export class Verifier {
   #accepted = '';
   #lost = false; // an entry is missing or not genuine, so its pins are unknown
 
-  constructor(brokerKey: string, expect: Expect = {}) {
+  constructor(brokerKey: string, keys: TrustedKeys, expect: Expect = {}) {
     this.#broker = brokerKey;
+    this.#keys = keys;
     this.#expect = expect;
     this.#session = expect.session;
   }
@@ -128,9 +136,8 @@ export class Verifier {
   /** Whether the broker accepted exactly this entry in this session. Then its sequence number is true. */
   async #isGenuine(e: Entry): Promise<boolean> {
     const unchanged = e.recomputed === e.hash;
-    const ours = e.receipt.broker === this.#broker;
-    const { acceptedAt, state } = e.receipt;
-    const receipted = ours && (await signedBy(this.#broker, canonical({ acceptedAt, hash: e.hash, state }), e.receipt.signature));
+    const ours = this.#keys.has(e.receipt.broker);
+    const receipted = await this.#keys.receipted(e.hash, e.receipt);
     if (!this.#session && unchanged && receipted) this.#session = e.session;
     const other = this.#isOther(e);
     if (other) this.#fault(e.sequence, 'session', `the entry is of session ${e.session}; the transcript, of ${this.#session}`);
@@ -191,8 +198,10 @@ export class Verifier {
     }
     const text = canonical(unsigned(e.sent));
     if (e.sender.startsWith('broker://')) {
-      if (e.sender !== `broker://${this.#broker}`) this.#fault(e.sequence, 'broker', `${e.sender} is not the broker that kept this transcript`);
-      else if (!(await signedBy(this.#broker, text, e.signature))) this.#fault(e.sequence, 'signature', 'the broker did not sign its own entry');
+      const key = e.sender.slice('broker://'.length);
+      const known = this.#keys.has(key) && (!genuine || key === e.receipt.broker);
+      if (!known) this.#fault(e.sequence, 'broker', `${e.sender} is not the broker that kept this transcript`);
+      else if (!(await signedBy(key, text, e.signature))) this.#fault(e.sequence, 'signature', 'the broker did not sign its own entry');
       return;
     }
     const pin = this.#pins.get(e.sender);
@@ -314,16 +323,4 @@ export function unsigned(sent: Members): Members {
 /** The SHA-256 of a text, as parley writes it. @internal */
 export async function sha256(text: string): Promise<string> {
   return `sha256:${toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))))}`;
-}
-
-/** Whether a key (`U…`) signed a text: `ed25519:` and 128 hex digits. @internal */
-export async function signedBy(key: string, text: string, signature: string): Promise<boolean> {
-  if (!/^ed25519:[0-9a-f]{128}$/.test(signature)) return false;
-  const raw = Uint8Array.from(signature.slice(8).match(/../g)!, (hex) => parseInt(hex, 16));
-  try {
-    const verifier = await crypto.subtle.importKey('raw', Uint8Array.from(rawKey(key)), { name: 'Ed25519' }, false, ['verify']);
-    return await crypto.subtle.verify({ name: 'Ed25519' }, verifier, raw, new TextEncoder().encode(text));
-  } catch {
-    return false;
-  }
 }

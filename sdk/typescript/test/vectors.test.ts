@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 import { canonical, uuid7Of } from '../src/json.js';
 import { ProofError, verifyConsistency, verifyInclusion } from '../src/publiclog.js';
-import { openSealed, signedBy, verifyTranscript, type Expect, type SealedParts } from '../src/verify.js';
+import { BrokerKeysError, openSealed, signedBy, verifyTranscript, type Expect, type KeyRecord, type SealedParts } from '../src/verify.js';
 import { Forged, verifyCall } from '../src/wakeup.js';
 
 const vectors = fileURLToPath(new URL('../../../../test/vectors/', import.meta.url));
@@ -36,13 +36,21 @@ test('envelopes', async () => {
   }
 });
 
+test('histories of a broker\'s keys', async () => {
+  for (const c of await read<(Omit<Case, 'refused'> & { broker: string; keys: KeyRecord[]; refused?: boolean })[]>('brokerkeys')) {
+    const verified = verifyTranscript('', c.broker, { brokerKeys: c.keys });
+    if (c.refused) await assert.rejects(verified, BrokerKeysError, c.name);
+    else assert.deepEqual((await verified).map((f) => f.rule), ['length'], c.name);
+  }
+});
+
 test('transcripts', async () => {
   type Transcript = Case & {
-    broker: string; sessionId: string; head?: string; length?: number; entries: string[];
+    broker: string; brokerKeys?: KeyRecord[]; sessionId: string; head?: string; length?: number; entries: string[];
     sealed?: Record<string, SealedParts>; opened?: Record<string, object>;
   };
   for (const c of await read<Transcript[]>('transcripts')) {
-    const expect: Expect = { session: c.sessionId, ...(c.head ? { head: c.head } : {}), ...(c.length ? { length: c.length } : {}) };
+    const expect: Expect = { session: c.sessionId, ...(c.head ? { head: c.head } : {}), ...(c.length ? { length: c.length } : {}), ...(c.brokerKeys ? { brokerKeys: c.brokerKeys } : {}) };
     const faults = await verifyTranscript(c.entries.join('\n'), c.broker, expect);
     const found: object[] = faults.map(({ line, rule }) => ({ line, rule }));
     for (const [n, text] of c.entries.entries()) {

@@ -25,6 +25,7 @@ from typing import Any
 import rfc8785
 
 from ._json import JSON, dumps
+from .brokerkeys import TrustedKeys, trusted_by
 from .publiclog import ProofError, verify_inclusion
 from .verify import Entry, Unreadable, integer_of, members_once, no_constant, raw_key, read_entry, signed_by
 
@@ -70,6 +71,7 @@ def verify_agreement(
     document: bytes | str | Mapping[str, Any],
     *,
     broker: str = "",
+    broker_keys: Sequence[Mapping[str, Any]] | None = None,
     log_key: str = "",
     keys: Mapping[str, str] | None = None,
     allow_unsigned: bool = False,
@@ -78,11 +80,29 @@ def verify_agreement(
 
     Args:
         broker: the public key of the broker whose receipts the entries have.
+        broker_keys: the history of its keys, where it has replaced one (``parley_asp.brokerkeys``); without
+            ``broker`` its newest is trusted.
         log_key: of the public log, as ``parley log key`` prints it.
         keys: of parties, by URI, that you know from elsewhere.
         allow_unsigned: take entries of a broker under ``--dev``.
+
+    Raises:
+        BrokerKeysError: the history is not genuine, or does not have the broker's key.
     """
-    check = _Check(broker, dict(keys or {}), allow_unsigned)
+    by = trusted_by(broker, broker_keys)
+    return verify_trusting(document, by, log_key=log_key, keys=keys, allow_unsigned=allow_unsigned)
+
+
+def verify_trusting(
+    document: bytes | str | Mapping[str, Any],
+    by: TrustedKeys | None,
+    *,
+    log_key: str,
+    keys: Mapping[str, str] | None,
+    allow_unsigned: bool,
+) -> AgreementReport:
+    """``verify_agreement`` by keys that are checked."""
+    check = _Check(by, dict(keys or {}), allow_unsigned)
     try:
         data = dumps(document) if isinstance(document, Mapping) else document
         read = json.loads(data, object_pairs_hook=members_once, parse_int=integer_of, parse_constant=no_constant)
@@ -94,7 +114,7 @@ def verify_agreement(
 
 
 class _Check:
-    def __init__(self, broker: str, trusted: dict[str, str], unsigned: bool) -> None:
+    def __init__(self, broker: TrustedKeys | None, trusted: dict[str, str], unsigned: bool) -> None:
         self.report = AgreementReport()
         self._broker, self._trusted, self._unsigned = broker, trusted, unsigned
         self._used: set[str] = set()
@@ -177,10 +197,8 @@ class _Check:
             return None
         if e.recomputed != e.hash:
             self.fault(member, "its hash is not that of its bytes")
-        broker = self._broker or e.receipt["broker"]
-        receipted = rfc8785.dumps({"acceptedAt": e.receipt["acceptedAt"], "hash": e.hash, "state": e.receipt["state"]})
-        if e.receipt["broker"] != broker or not signed_by(broker, receipted, e.receipt["signature"]):
-            self.fault(member, f"its receipt is not signed by the broker {broker}")
+        if not (self._broker or TrustedKeys(e.receipt["broker"])).receipted(e.hash, e.receipt):
+            self.fault(member, "its receipt is not signed by the broker")
         signature = signature_of(e)
         if not signature and self._unsigned:
             return e

@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,8 @@ import rfc8785
 from ._json import JSON, dumps
 from ._made import document_of
 from ._outcome import Outcome
-from .agreement import AgreementFault, body_of, signature_of, signed_part, verify_agreement
+from .agreement import AgreementFault, body_of, signature_of, signed_part, verify_trusting
+from .brokerkeys import BrokerKeysError, TrustedKeys, trusted_by
 from .publiclog import ProofError, verify_inclusion
 from .receipt import receipt_key, verify_receipt
 from .verify import (
@@ -64,6 +65,7 @@ def verify_evidence(
     data: bytes | str | Mapping[str, Any],
     *,
     broker: str = "",
+    broker_keys: Sequence[Mapping[str, Any]] | None = None,
     log_key: str = "",
     receipts_key: str = "",
     keys: Mapping[str, str] | None = None,
@@ -73,12 +75,23 @@ def verify_evidence(
 
     Args:
         broker: the public key of the broker whose receipts the entries have.
+        broker_keys: the history of its keys (``parley_asp.brokerkeys``), instead of the one that the bundle may have.
         log_key: of the public log, as ``parley log key`` prints it.
         receipts_key: of COSE Receipts, as PEM (``parley log key --receipts``).
         keys: of parties, by URI, that you know from elsewhere.
         allow_unsigned: take entries of a broker under ``--dev``.
+
+    Raises:
+        BrokerKeysError: the given history is not genuine, or does not have the broker's key.
     """
-    check = _Check(broker, log_key, receipts_key, dict(keys or {}), allow_unsigned)
+    check = _Check(
+        broker,
+        trusted_by(broker, broker_keys) if broker_keys is not None else None,
+        log_key,
+        receipts_key,
+        dict(keys or {}),
+        allow_unsigned,
+    )
     try:
         text = dumps(data) if isinstance(data, Mapping) else data
         read = json.loads(text, object_pairs_hook=members_once, parse_int=integer_of, parse_constant=no_constant)
@@ -89,8 +102,11 @@ def verify_evidence(
 
 
 class _Check:
-    def __init__(self, broker: str, log_key: str, receipts_key: str, keys: dict[str, str], unsigned: bool) -> None:
+    def __init__(
+        self, broker: str, trusted: TrustedKeys | None, log_key: str, receipts_key: str, keys: dict[str, str], unsigned: bool
+    ) -> None:
         self.report = EvidenceReport()
+        self._trusted = trusted
         self._broker, self._log_key, self._receipts_key, self._keys, self._unsigned = broker, log_key, receipts_key, keys, unsigned
 
     def fault(self, member: str, why: str) -> None:
@@ -99,29 +115,37 @@ class _Check:
     def bundle(self, b: JSON) -> None:
         self.report.bundle = self._b = b
         self._lines = [rfc8785.dumps(e) for e in b["transcript"]]
-        self._broker = self._broker or b["broker"]
-        if self._broker != b["broker"]:
+        self._trust()
+        if b["broker"] not in self._by:
             self.fault("/broker", f"is {b['broker']}, not the broker {self._broker}")
         if any(_withheld(line) for line in self._lines):
             self._chain()
         else:
             self._replayed()
         for i, document in enumerate(b["agreements"]):
-            report = verify_agreement(
-                document, broker=self._broker, log_key=self._log_key, keys=self._keys, allow_unsigned=self._unsigned
-            )  # fmt: skip
+            report = verify_trusting(document, self._by, log_key=self._log_key, keys=self._keys, allow_unsigned=self._unsigned)
             for f in report.faults:
                 self.fault(f"/agreements/{i}{f.member}", f.why)
             self.report.logged += report.logged
         self._ended()
         self._receipts()
 
+    def _trust(self) -> None:
+        """Which keys the receipts may have: by the history that was given, or else by the bundle's own."""
+        self._broker = self._broker or self._b["broker"]
+        self._by = self._trusted or TrustedKeys(self._broker)
+        if self._trusted is None and "brokerKeys" in self._b:
+            try:
+                self._by = TrustedKeys(self._broker, self._b["brokerKeys"])
+            except BrokerKeysError as error:
+                self.fault("/brokerKeys", str(error))
+
     # --- the transcript
 
     def _replayed(self) -> None:
         """The transcript is whole, and leads to what the bundle says."""
         b = self._b
-        v = Verifier(self._broker, b["sessionId"], self._unsigned)
+        v = Verifier(self._broker, b["sessionId"], self._unsigned, self._by)
         entries = [e for line in self._lines if (e := v.add(line)) is not None]
         found = v.end(b["head"], len(self._lines))
         for f in found:
@@ -175,8 +199,7 @@ class _Check:
                 key, signature = keys.get(e.sender), signature_of(e)
                 if key and signature and not signed_by(key, signed_part(e), signature):
                     self.fault(at, f"{e.sender} did not sign it")
-            said = rfc8785.dumps({"acceptedAt": receipt["acceptedAt"], "hash": hashed, "state": receipt["state"]})
-            if receipt["broker"] != self._broker or not signed_by(self._broker, said, receipt["signature"]):
+            if not self._by.receipted(hashed, receipt):
                 self.fault(at, "the broker did not sign that it accepted this hash")
             head = hashed
         if head != self._b["head"]:
@@ -244,7 +267,7 @@ class _Check:
 
 def _shaped(b: Any) -> JSON:
     """The bundle, if it has the members of one, and no others."""
-    _exact(b, _BUNDLE, sealed=_OBJECT, ended=_OBJECT, receipts=_OBJECT)
+    _exact(b, _BUNDLE, sealed=_OBJECT, ended=_OBJECT, receipts=_OBJECT, brokerKeys=_LIST)
     if b["format"] != _FORMAT:
         raise ValueError(f"its format is {b['format']!r}, not {_FORMAT!r}")
     if not b["transcript"]:

@@ -13,26 +13,25 @@ was signed with the key that was pinned for its sender. Only a missing end leave
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import nacl.exceptions
-import nacl.signing
 import rfc8785
 
 from ._json import JSON
+from ._nkey import raw_key as raw_key
+from ._nkey import signed_by as signed_by
+from .brokerkeys import TrustedKeys
 
 NO_HASH = "sha256:" + "0" * 64
 _MAX_LINE = 4 * (256 << 10)
 _BROKERS = ("hash", "receipt", "linkedBy", "onBehalfOf", "joined")
 _RECEIPT = ("acceptedAt", "broker", "signature", "state")
-_USER = 20 << 3  # the first byte of its nkey
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z")
 
 
@@ -73,43 +72,31 @@ class Fault:
 
 
 def verify_transcript(
-    data: bytes, broker: str, *, session: str = "", head: str = "", length: int = 0, allow_unsigned: bool = False
+    data: bytes,
+    broker: str,
+    *,
+    broker_keys: Sequence[Mapping[str, Any]] | None = None,
+    session: str = "",
+    head: str = "",
+    length: int = 0,
+    allow_unsigned: bool = False,
 ) -> list[Fault]:
     """The faults of an exported transcript, in the order of its lines.
 
     Args:
         broker: the broker's public key (``U…``).
+        broker_keys: the history of its keys, where it has replaced one (``parley_asp.brokerkeys``).
         session, head, length: what the caller knows of it from elsewhere; empty is not checked.
         allow_unsigned: take unsigned entries of members that have a key, as a broker under ``--dev`` does.
+
+    Raises:
+        BrokerKeysError: the history is not genuine, or does not have the broker's key.
     """
-    v = Verifier(broker, session, allow_unsigned)
+    v = Verifier(broker, session, allow_unsigned, TrustedKeys(broker, broker_keys))
     lines = data.split(b"\n")
     for line in lines[:-1] if lines[-1] == b"" else lines:
         v.add(line)
     return v.end(head, length)
-
-
-def signed_by(key: str, message: bytes, signature: str) -> bool:
-    """Whether a public nkey (``U…``) signed a message: ``ed25519:`` and 128 hex digits."""
-    if not re.fullmatch(r"ed25519:[0-9a-f]{128}", signature):
-        return False
-    try:
-        nacl.signing.VerifyKey(raw_key(key)).verify(message, bytes.fromhex(signature[8:]))
-    except (nacl.exceptions.CryptoError, ValueError, TypeError):
-        return False
-    return True
-
-
-def raw_key(key: str) -> bytes:
-    """The 32 bytes of a public nkey (``U…``).
-
-    Raises:
-        ValueError: it is none, or was mistyped.
-    """
-    raw = base64.b32decode(key + "=" * (-len(key) % 8))
-    if len(raw) != 35 or raw[0] != _USER or binascii.crc_hqx(raw[:33], 0) != int.from_bytes(raw[33:], "little"):
-        raise ValueError("the key is none of a user (U…)")
-    return raw[1:33]
 
 
 class Unreadable(Exception):
@@ -137,7 +124,8 @@ class Entry:
 class Verifier:
     """Checks a transcript entry by entry."""
 
-    def __init__(self, broker: str, session: str = "", allow_unsigned: bool = False) -> None:
+    def __init__(self, broker: str, session: str = "", allow_unsigned: bool = False, keys: TrustedKeys | None = None) -> None:
+        self._keys = keys or TrustedKeys(broker)
         self._broker, self._session, self._allow_unsigned = broker, session, allow_unsigned
         self._faults: list[Fault] = []
         self._seen: dict[str, int] = {}
@@ -186,9 +174,8 @@ class Verifier:
 
     def _genuine(self, e: Entry) -> bool:
         """Whether the broker accepted exactly this entry in this session. Then its sequence number is true."""
-        unchanged, ours = e.recomputed == e.hash, e.receipt["broker"] == self._broker
-        said = rfc8785.dumps({"acceptedAt": e.receipt["acceptedAt"], "hash": e.hash, "state": e.receipt["state"]})
-        receipted = ours and signed_by(self._broker, said, e.receipt["signature"])
+        unchanged, ours = e.recomputed == e.hash, e.receipt["broker"] in self._keys
+        receipted = self._keys.receipted(e.hash, e.receipt)
         if not self._session and unchanged and receipted:
             self._session = e.session
         if other := self._other(e):
@@ -243,9 +230,10 @@ class Verifier:
         signature = own.pop("signature", "")
         said = rfc8785.dumps({**e.sent, "integrity": own})
         if e.sender.startswith("broker://"):
-            if e.sender != f"broker://{self._broker}":
+            key = e.sender.removeprefix("broker://")
+            if key not in self._keys or (genuine and key != e.receipt["broker"]):
                 self._fault(e.sequence, "broker", f"{e.sender} is not the broker that kept this transcript")
-            elif not signed_by(self._broker, said, signature):
+            elif not signed_by(key, said, signature):
                 self._fault(e.sequence, "signature", "the broker did not sign its own entry")
             return
         if e.sender not in self._pins:
