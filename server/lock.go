@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 )
@@ -15,6 +16,19 @@ func lock(data string) (*os.File, error) { return lockBy(data, flock) }
 
 // lockShared locks the keys in a data directory, which other brokers on the same external server may read, too.
 func lockShared(data string) (*os.File, error) { return lockBy(data, flockShared) }
+
+// lock locks the data directory before its keys are read: a key that is rotated meanwhile must not sign any more.
+func (o Options) lock() (file *os.File, err error) {
+	if o.NATS == "" {
+		file, err = lock(o.Data)
+	} else if file, err = lockShared(o.Data); err != nil && !errors.Is(err, ErrInUse) {
+		return nil, nil //nolint:nilnil // it cannot be written, and nobody rotates a key in it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Data, err)
+	}
+	return file, nil
+}
 
 func lockBy(data string, flock func(*os.File) error) (*os.File, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {

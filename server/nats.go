@@ -27,9 +27,6 @@ func (s *Server) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.lock, err = lock(o.Data); err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Data, err)
-	}
 	s.nats, err = embedded.Start(embedded.Options{
 		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.interval(),
 		TLS: tlsConfig, Websocket: o.Websocket,

@@ -3,9 +3,12 @@ package server_test
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -247,5 +250,25 @@ func TestRotatedWhileOthersRun(t *testing.T) {
 	one.Up()
 	if got := one.Broker.Command.Key(); got != history.Newest() {
 		t.Errorf("the key is %s", got)
+	}
+}
+
+// While a key is rotated no broker reads it, on a store of its own or at an external server: it would sign with
+// the key of before.
+func TestRotatedWhileItStarts(t *testing.T) {
+	t.Parallel()
+	for _, nats := range []string{"", "nats://127.0.0.1:1"} {
+		dir := t.TempDir()
+		rotates, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+		testkit.Must(t, err)
+		testkit.Must(t, syscall.Flock(int(rotates.Fd()), syscall.LOCK_EX))
+		_, err = server.Start(t.Context(), server.Options{Data: dir, NATS: nats, Listen: "127.0.0.1:-1"})
+		if !errors.Is(err, server.ErrInUse) {
+			t.Errorf("--nats %q: %v", nats, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, server.BrokerSeed)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("--nats %q: the key was read before the lock: %v", nats, err)
+		}
+		testkit.Must(t, rotates.Close())
 	}
 }

@@ -7,7 +7,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -105,7 +104,7 @@ type Server struct {
 	keys   keys
 	mode   mode
 	nats   *embedded.Server // nil with an external server
-	lock   *os.File         // of the embedded server's store
+	lock   *os.File         // of the data directory; nil if it cannot be written
 	web    *web
 	probe  *monitor          // nil without Options.Monitor
 	traces *telemetry.Traces // nil without Options.OTLP
@@ -164,13 +163,11 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if s.traces, err = telemetry.OpenTraces(o.OTLP, api.Version, s.ID, o.Log); err != nil {
 		return s, err
 	}
-	if s.keys, err = openKeys(o.Data); err != nil {
+	if s.lock, err = o.lock(); err != nil {
 		return s, err
 	}
-	if o.NATS != "" {
-		if s.lock, err = lockShared(o.Data); errors.Is(err, ErrInUse) {
-			return s, fmt.Errorf("%s: %w", o.Data, err)
-		} // else it cannot be written, and nobody rotates a key in it
+	if s.keys, err = openKeys(o.Data); err != nil {
+		return s, err
 	}
 	if why := old(s.keys.since, time.Now()); why != "" {
 		o.Log.Warn(why, zap.Time("since", s.keys.since))
