@@ -13,7 +13,6 @@ import (
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/broker/limits"
-	"github.com/parley-asp/parley/broker/reads"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -176,7 +175,7 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 		b.o.Log.Error("session not read", zap.String("session", string(id)), zap.Error(err))
 	}
 	if errors.Is(err, cluster.ErrBroken) {
-		return fmt.Errorf("%w: %w", session.Busy(), reads.ErrBroken)
+		return fmt.Errorf("%w: %w", session.Busy(), cluster.ErrBroken)
 	}
 	return session.Busy()
 }

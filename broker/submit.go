@@ -24,7 +24,7 @@ func (b *Broker) Admit(sender performatives.Agent, id performatives.SessionID, s
 	if err != nil {
 		b.tellLimited(sender, cmp.Or(id, noSession), err)
 		if id != "" {
-			b.o.Metrics.Unread(codeOf(err))
+			b.o.Metrics.Unread(string(session.CodeOf(err)))
 		}
 	}
 	return release, err
@@ -112,16 +112,9 @@ func (b *Broker) submit(act *telemetry.Act, queue, id performatives.SessionID, s
 func outcome(accepted api.Acceptance, err error) (how, code string) {
 	switch {
 	case err != nil:
-		return telemetry.Refused, codeOf(err)
+		return telemetry.Refused, string(session.CodeOf(err))
 	case accepted.Duplicate:
 		return telemetry.Repeated, ""
 	}
 	return telemetry.Accepted, ""
-}
-
-func codeOf(err error) string {
-	if refusal, is := errors.AsType[*session.Refusal](err); is {
-		return string(refusal.Code)
-	}
-	return string(session.Unavailable) // as which an internal cause is answered
 }

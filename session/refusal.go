@@ -190,3 +190,11 @@ func Violation(rule, format string, args ...any) *Refusal {
 func Busy() *Refusal {
 	return Refuse(Unavailable, "the broker cannot answer now; ask again with the same bytes")
 }
+
+// CodeOf is the code as which an error is answered: what is no refusal is an internal cause.
+func CodeOf(err error) Code {
+	if refusal, is := errors.AsType[*Refusal](err); is {
+		return refusal.Code
+	}
+	return Unavailable
+}

@@ -73,7 +73,7 @@ var places = map[string]place{
 	"broker/registry":     plain("api/fit", "session/agreement", "api", "discovery", "escalation", "internal/background", "internal/outbound", "internal/publicnet", "performatives", "schemas", "session", "store"),
 	"broker/custody":      plain("broker/registry", "api/fit", "api", "internal/background", "internal/sealing", "performatives", "session", "store"),
 	"broker/limits":       plain("api", "performatives"),
-	"broker/reads":        plain("api/fit", "api", "api/render", "broker/archive", "broker/ledger", "broker/registry", "broker/sessionlist", "broker/timers", "delegation", "escalation", "performatives", "session", "session/agreement", "session/agreement/inclusion", "session/evidence", "session/transcript", "store"),
+	"broker/reads":        plain("api/fit", "api", "api/render", "broker/archive", "broker/cluster", "broker/ledger", "broker/registry", "broker/sessionlist", "broker/timers", "delegation", "escalation", "performatives", "session", "session/agreement", "session/agreement/inclusion", "session/evidence", "session/transcript", "store"),
 	"broker/verbs":        plain("broker/registry", "api", "internal/background", "internal/telemetry", "performatives", "broker/limits", "session"),
 	"broker/sessionlist":  plain("api", "internal/background", "performatives", "session", "store"),
 	"broker/archive":      plain("api", "escalation", "internal/background", "performatives", "session", "session/transcript", "broker/sessionlist", "store"),

@@ -20,6 +20,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/archive"
+	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/broker/ledger"
 	"github.com/parley-asp/parley/broker/registry"
 	"github.com/parley-asp/parley/broker/sessionlist"
@@ -29,9 +30,6 @@ import (
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
-
-// ErrBroken means that the entries of a session are not what a broker wrote. To ask again is of no use.
-var ErrBroken = errors.New("the transcript does not replay")
 
 // A Session is a session as it is in its turn.
 type Session struct {
@@ -129,7 +127,7 @@ func (x *Reads) Listed(ctx context.Context, c api.Caller, id performatives.Sessi
 		if c.Operator || s.State.HasPart(c.Agent) || x.MayAudit(c, s) || x.DecidesIn(c, s) {
 			err = read(s)
 		}
-	}); looked != nil && !errors.Is(looked, ErrBroken) {
+	}); looked != nil && !errors.Is(looked, cluster.ErrBroken) {
 		return looked
 	}
 	return err

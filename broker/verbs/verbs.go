@@ -4,7 +4,6 @@ package verbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -175,7 +174,7 @@ func (s *Service) answer(parent context.Context, c api.Caller, v Answer, request
 		slot, err := wait(ctx)
 		if err != nil {
 			release()
-			ended(codeOf(session.Busy()))
+			ended(string(session.Unavailable))
 			tell(nil, false, session.Busy())
 			return
 		}
@@ -186,19 +185,11 @@ func (s *Service) answer(parent context.Context, c api.Caller, v Answer, request
 	if then != nil {
 		defer then()
 	}
-	ended(codeOf(err))
+	if err != nil {
+		ended(string(session.CodeOf(err)))
+	} else {
+		ended("")
+	}
 	release() // whoever has the answer may ask the next
 	tell(reply, then != nil, err)
-}
-
-// codeOf is that of a refusal; "" for none.
-func codeOf(err error) string {
-	refusal, is := errors.AsType[*session.Refusal](err)
-	switch {
-	case err == nil:
-		return ""
-	case is:
-		return string(refusal.Code)
-	}
-	return string(session.Unavailable) // as which an internal cause is answered
 }
