@@ -64,7 +64,8 @@ func top(ctx context.Context, cmd *cobra.Command, monitors []string, every time.
 			return err
 		}
 		now := scrapeAll(ctx, monitors)
-		if err := each(cmd, []topPage{newTopPage(before, now)}, asked(cmd, "json"), func() string { return newTopPage(before, now).text(style(cmd)) }); err != nil {
+		page := newTopPage(before, now)
+		if err := each(cmd, []topPage{page}, asked(cmd, "json"), func() string { return page.text(style(cmd)) }); err != nil {
 			return err
 		}
 		before = now

@@ -63,7 +63,7 @@ class TrustedKeys:
         since, until = self._terms[key]
         if not since and not until:
             return True
-        if not _TIME.fullmatch(at):
+        if not is_time(at):
             return False
         try:
             return not (since and at < _shifted(since, -_SKEW)) and not (until and at > _shifted(until, _SKEW))
@@ -110,7 +110,7 @@ def _wrong(history: Sequence[Mapping[str, Any]], i: int, r: Mapping[str, Any], s
     before, since = history[i - 1], r["since"]
     if r["previous"] != before["key"]:
         return "it does not follow the key before it"
-    if not _TIME.fullmatch(since) or not _real(since):
+    if not is_time(since):
         return "since is not in UTC with nine digits after the second"
     if since <= before.get("since", ""):
         return "it is not later than the record before"
@@ -122,7 +122,10 @@ def _wrong(history: Sequence[Mapping[str, Any]], i: int, r: Mapping[str, Any], s
     return ""
 
 
-def _real(at: str) -> bool:
+def is_time(at: str) -> bool:
+    """Whether a text is a time in the one form that sorts: UTC, nine digits after the second."""
+    if not _TIME.fullmatch(at):
+        return False
     try:
         datetime.fromisoformat(at[:19])
     except ValueError:

@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import rfc8785
@@ -26,13 +24,12 @@ import rfc8785
 from ._json import JSON
 from ._nkey import raw_key as raw_key
 from ._nkey import signed_by as signed_by
-from .brokerkeys import TrustedKeys
+from .brokerkeys import TrustedKeys, is_time
 
 NO_HASH = "sha256:" + "0" * 64
 _MAX_LINE = 4 * (256 << 10)
 _BROKERS = ("hash", "receipt", "linkedBy", "onBehalfOf", "joined")
 _RECEIPT = ("acceptedAt", "broker", "signature", "state")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z")
 
 
 class SealedError(ValueError):
@@ -213,7 +210,7 @@ class Verifier:
 
     def _times(self, e: Entry, in_place: bool) -> None:
         at = e.receipt["acceptedAt"]  # in the one form that sorts
-        if not _TIME.fullmatch(at) or not _real(at):
+        if not is_time(at):
             self._fault(e.sequence, "time", f"acceptedAt is {at!r}; want UTC with nine digits after the second")
         elif at < self._accepted:
             self._fault(e.sequence, "time", f"it was accepted at {at}, earlier than the previous entry")
@@ -309,14 +306,6 @@ def _text(value: Any, what: str) -> str:
     if not isinstance(value, str) or not value:
         raise Unreadable("json", f"{what} is missing")
     return value
-
-
-def _real(at: str) -> bool:
-    try:
-        datetime.fromisoformat(at[:19])
-    except ValueError:
-        return False
-    return True
 
 
 __all__ = ["Fault", "SealedError", "open_sealed", "verify_transcript"]
