@@ -7,7 +7,9 @@ Installed with the package: a test that names the fixture ``parley_broker`` has 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -27,9 +29,12 @@ from .faults import Faults
 
 
 def _free() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
+    """A free port below those that systems give to connections, one of which would take it before the broker or between two starts."""
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Broker:
