@@ -22,13 +22,14 @@ type cached struct {
 	state *session.State // nil until it is loaded
 }
 
-// An acceptance is the answer to an act.
+// An acceptance is the answer to an act: its place in the transcript, and the receipt, of the first answer only.
 type acceptance struct {
-	Sequence uint64 `json:"sequenceNumber"`
-	State    string `json:"state"`
+	Sequence uint64                `json:"sequenceNumber"`
+	Hash     performatives.Hash    `json:"hash"`
+	Receipt  performatives.Receipt `json:"receipt,omitzero"`
 }
 
-// submit validates an act, steps the session and appends.
+// submit validates an act and its signature, steps the session, signs the receipt and appends.
 func (a *api) submit(r *http.Request, data []byte) (any, error) {
 	m, err := performatives.Read(data)
 	if err != nil {
@@ -42,6 +43,12 @@ func (a *api) submit(r *http.Request, data []byte) (any, error) {
 	}
 	if err := m.DecodeBody(); err != nil {
 		return nil, session.Refuse(session.SchemaInvalid, "%s", err)
+	}
+	a.mu.Lock()
+	key := a.members[m.Sender].Key
+	a.mu.Unlock()
+	if err := m.VerifySignature(key); err != nil {
+		return nil, session.Refuse(session.SignatureInvalid, "%s", err)
 	}
 	a.mu.Lock()
 	c, ok := a.sessions[m.Session]
@@ -69,7 +76,7 @@ func (a *api) submit(r *http.Request, data []byte) (any, error) {
 
 // appendAct appends an act, updates its session and tells its readers, in one transaction.
 const appendAct = `
-WITH act AS (INSERT INTO acts VALUES ($1, $2, $3, $4, $5)),
+WITH act AS (INSERT INTO acts VALUES ($1, $2, $5)),
      row AS (INSERT INTO sessions VALUES ($1, $4, $2 + 1, $3)
              ON CONFLICT (session) DO UPDATE SET state = excluded.state, acts = excluded.acts, updated = excluded.updated)
 SELECT pg_notify('acts', reader || ' ' || $1::uuid || ' ' || $2::int) FROM unnest($6::text[]) AS reader`
@@ -80,49 +87,51 @@ func (a *api) step(ctx context.Context, c *cached, m *performatives.Message) (ac
 			return accepted, err
 		}
 	}
-	at := time.Now().Truncate(time.Microsecond) // as PostgreSQL keeps it
+	at := time.Now()
 	next, err := session.Step(*c.state, a.event(m, at))
 	var repeat *session.Repeat
 	if errors.As(err, &repeat) {
-		return acceptance{repeat.Seen.Sequence, repeat.Seen.Phase.String()}, nil
+		return acceptance{Sequence: repeat.Seen.Sequence, Hash: repeat.Seen.Hash}, nil
 	}
 	if err != nil {
 		return accepted, err
 	}
-	accepted = acceptance{c.state.Next, next.Phase.String()}
+	entry, stamp, err := m.Deliver(performatives.Stamp{
+		Sequence: c.state.Next, PreviousHash: c.state.Head, OnBehalfOf: next.Last.OnBehalfOf, Joined: next.Last.Joined,
+	}, at, next.Phase.String(), a.signer)
+	if err != nil {
+		return accepted, err
+	}
 	readers := make([]string, 0, 1)
 	for _, reader := range next.Audience() {
 		readers = append(readers, string(reader))
 	}
-	if _, err := a.db.Exec(ctx, appendAct, string(m.Session), accepted.Sequence, at, accepted.State, string(m.SigningBytes()), readers); err != nil {
+	if _, err := a.db.Exec(ctx, appendAct, string(m.Session), stamp.Sequence, at, stamp.Receipt.State, string(entry), readers); err != nil {
 		return accepted, err
 	}
+	next = next.Sealed(m.ID, stamp.Hash)
 	c.state = &next
-	return accepted, nil
+	return acceptance{stamp.Sequence, stamp.Hash, stamp.Receipt}, nil
 }
 
 // load folds a transcript.
 func (a *api) load(ctx context.Context, id performatives.SessionID) (*session.State, error) {
 	state := session.New(id, modes.All())
-	rows, err := a.db.Query(ctx, "SELECT accepted, envelope FROM acts WHERE session = $1 ORDER BY sequence", string(id))
+	rows, err := a.db.Query(ctx, "SELECT entry FROM acts WHERE session = $1 ORDER BY sequence", string(id))
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var at time.Time
-		var envelope string
-		if err := rows.Scan(&at, &envelope); err != nil {
+		var entry string
+		if err := rows.Scan(&entry); err != nil {
 			return nil, err
 		}
-		m, err := performatives.Read([]byte(envelope))
-		if err == nil {
-			err = m.DecodeBody()
-		}
+		m, stamp, _, err := performatives.ReadDelivered([]byte(entry))
 		if err != nil {
 			return nil, err
 		}
-		if state, err = session.Step(state, a.event(m, at)); err != nil {
+		if state, err = session.Replay(state, m, stamp); err != nil {
 			return nil, err
 		}
 	}
@@ -131,7 +140,7 @@ func (a *api) load(ctx context.Context, id performatives.SessionID) (*session.St
 
 // event is what Step sees of an act: parley's own rules, with its defaults.
 func (a *api) event(m *performatives.Message, at time.Time) session.Event {
-	e := session.Event{Message: m, At: at, Policy: performatives.Policy{
+	e := session.Event{Message: m, At: at, Broker: a.signer.Key(), Policy: performatives.Policy{
 		Format:            performatives.Format,
 		InvitationTimeout: session.DefaultInvitationTimeout.Milliseconds(),
 		MaxDuration:       session.DefaultMaxDuration.Milliseconds(),

@@ -23,20 +23,22 @@ import (
 )
 
 const tables = `
-CREATE TABLE agents (agent text PRIMARY KEY, token text NOT NULL UNIQUE);
+CREATE TABLE agents (agent text PRIMARY KEY, token text NOT NULL UNIQUE, key text NOT NULL);
 CREATE TABLE sessions (session uuid PRIMARY KEY, state text NOT NULL, acts int NOT NULL, updated timestamptz NOT NULL);
-CREATE TABLE acts (session uuid, sequence int, accepted timestamptz NOT NULL, state text NOT NULL, envelope text NOT NULL, PRIMARY KEY (session, sequence));`
+CREATE TABLE acts (session uuid, sequence int, entry text NOT NULL, PRIMARY KEY (session, sequence));`
 
 // connections to PostgreSQL: more share an fsync, and each is a process.
 const connections = 16
 
-// An api is the HTTP API before PostgreSQL. Agents show a token; nothing is signed.
+// An api is the HTTP API before PostgreSQL. Agents show a token and sign what they say; the API signs the receipt
+// of each entry, which names the hash of the one before, as parley does.
 //
-//	POST /agents  {"agentId"} → {"token"}
-//	POST /acts    an envelope → {"sequenceNumber", "state"}
-//	GET  /acts    the acts for the caller from now on, one a line
+//	POST /agents  {"agentId", "key"} → {"token"}
+//	POST /acts    an envelope → {"sequenceNumber", "hash", "receipt"}
+//	GET  /acts    the entries for the caller from now on, one a line
 type api struct {
-	db *pgxpool.Pool
+	db     *pgxpool.Pool
+	signer performatives.Signer
 
 	mu          sync.Mutex
 	members     map[performatives.Agent]performatives.Member
@@ -74,8 +76,12 @@ func serve(ctx context.Context, out io.Writer) error {
 	if _, err := listener.Exec(ctx, "LISTEN acts"); err != nil {
 		return err
 	}
+	signer, err := performatives.NewKey()
+	if err != nil {
+		return err
+	}
 	a := &api{
-		db: db, members: map[performatives.Agent]performatives.Member{}, callers: map[string]performatives.Agent{},
+		db: db, signer: signer, members: map[performatives.Agent]performatives.Member{}, callers: map[string]performatives.Agent{},
 		sessions: map[performatives.SessionID]*cached{}, subscribers: map[performatives.Agent]chan position{},
 	}
 	mux := http.NewServeMux()
@@ -120,7 +126,10 @@ func answer(do func(*http.Request, []byte) (any, error)) http.HandlerFunc {
 }
 
 func (a *api) register(r *http.Request, data []byte) (any, error) {
-	var body struct{ AgentID string }
+	var body struct {
+		AgentID string
+		Key     performatives.Key
+	}
 	if err := json.Unmarshal(data, &body); err != nil {
 		return nil, session.Refuse(session.MalformedEnvelope, "%s", err)
 	}
@@ -128,14 +137,17 @@ func (a *api) register(r *http.Request, data []byte) (any, error) {
 	if err != nil {
 		return nil, session.Refuse(session.MalformedEnvelope, "%s", err)
 	}
+	if !body.Key.Valid() {
+		return nil, session.Refuse(session.MalformedEnvelope, "no key")
+	}
 	token := rand.Text()
-	if _, err := a.db.Exec(r.Context(), "INSERT INTO agents VALUES ($1, $2)", string(agent), token); err != nil {
+	if _, err := a.db.Exec(r.Context(), "INSERT INTO agents VALUES ($1, $2, $3)", string(agent), token, string(body.Key)); err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.callers[token] = agent
-	a.members[agent] = performatives.Member{Agent: agent, Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal}
+	a.members[agent] = performatives.Member{Agent: agent, Key: body.Key, Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal}
 	return map[string]string{"token": token}, nil
 }
 
@@ -207,14 +219,12 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 func (a *api) write(ctx context.Context, w io.Writer, at position, more <-chan position) error {
 	var batch pgx.Batch
 	for {
-		sequence := at.sequence
-		batch.Queue("SELECT accepted, state, envelope FROM acts WHERE session = $1 AND sequence = $2", at.session, at.sequence).QueryRow(func(row pgx.Row) error {
-			var accepted time.Time
-			var state, envelope string
-			if err := row.Scan(&accepted, &state, &envelope); err != nil {
+		batch.Queue("SELECT entry FROM acts WHERE session = $1 AND sequence = $2", at.session, at.sequence).QueryRow(func(row pgx.Row) error {
+			var entry string
+			if err := row.Scan(&entry); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(w, `{"sequenceNumber":%d,"acceptedAt":%q,"state":%q,"envelope":%s}`+"\n", sequence, accepted.Format(time.RFC3339Nano), state, envelope)
+			_, err := io.WriteString(w, entry+"\n")
 			return err
 		})
 		if len(more) == 0 {

@@ -43,6 +43,9 @@ func (o options) measurePeer(ctx context.Context, sessions int) (f bench.Figures
 	for n := range pairs {
 		for i, name := range []string{"agent://acme.com/buyer-%d", "agent://widgets.co/seller-%d"} {
 			pairs[n][i] = &agent{name: performatives.Agent(fmt.Sprintf(name, n)), url: s.url, client: &http.Client{Transport: transport}}
+			if pairs[n][i].signer, err = performatives.NewKey(); err != nil {
+				return f, err
+			}
 			if err := pairs[n][i].join(ctx); err != nil {
 				return f, err
 			}
@@ -95,6 +98,7 @@ func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 // An agent submits acts by HTTP and reads those of its counterparty from one stream.
 type agent struct {
 	name       performatives.Agent
+	signer     performatives.Signer
 	url, token string
 	client     *http.Client
 	workers    sync.Map // chan arrival by session
@@ -131,7 +135,7 @@ func (a *agent) post(ctx context.Context, path string, body []byte) ([]byte, err
 
 // join registers the agent and starts to receive.
 func (a *agent) join(ctx context.Context) error {
-	answer, err := a.post(ctx, "/agents", fmt.Appendf(nil, `{"agentId":%q}`, a.name))
+	answer, err := a.post(ctx, "/agents", fmt.Appendf(nil, `{"agentId":%q,"key":%q}`, a.name, a.signer.Key()))
 	if err != nil {
 		return err
 	}
@@ -155,12 +159,12 @@ func (a *agent) receive(stream io.ReadCloser) {
 		at := time.Now()
 		var act struct {
 			SequenceNumber int
-			Envelope       struct{ SessionID string }
+			SessionID      string
 		}
 		if err != nil || json.Unmarshal(text, &act) != nil {
 			return
 		}
-		if received, ok := a.workers.Load(act.Envelope.SessionID); ok {
+		if received, ok := a.workers.Load(act.SessionID); ok {
 			received.(chan arrival) <- arrival{act.SequenceNumber, at} //nolint:errcheck // nothing else is stored
 		}
 	}
@@ -192,7 +196,7 @@ func (k *worker) submit(ctx context.Context) (t roundTrip, err error) {
 	envelope, err := performatives.Draft{
 		ID: performatives.MessageID(uuid.Must(uuid.NewV7()).String()), Session: performatives.SessionID(k.id), Timestamp: time.Now(),
 		Sender: sender.name, Body: k.script[k.acts],
-	}.Envelope(nil)
+	}.Envelope(sender.signer)
 	if err != nil {
 		return t, err
 	}

@@ -56,19 +56,28 @@ func compare(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "sessions of %d acts, bodies of %d bytes, %d pairs; medians of %d rounds of %g s; times in µs, CPU per act of the servers\n\n",
 		bench.DefaultActs, bench.DefaultBody, bench.DefaultPairs, o.rounds, o.seconds)
 	fmt.Fprintf(out, "%8s  %-10s %8s  %19s  %19s  %8s\n", "sessions", "", "acts/s", "accepted p50    p99", "received p50    p99", "CPU/act")
+	table := "\nparley as multiples of PostgreSQL\n\n| sessions | acts/s | accepted p50 | p99 | received p50 | p99 | CPU/act |\n|---|---|---|---|---|---|---|\n"
 	for _, level := range strings.Split(*levels, ",") {
 		sessions, err := strconv.Atoi(level)
 		if err != nil || sessions < 1 {
 			return fmt.Errorf("--sessions %s: want numbers from 1", *levels)
 		}
-		if err := o.level(ctx, out, sessions); err != nil {
+		ratios, err := o.level(ctx, out, sessions)
+		if err != nil {
 			return err
 		}
+		table += fmt.Sprintf("| %d |", sessions)
+		for _, r := range ratios {
+			table += fmt.Sprintf(" %.2f |", r)
+		}
+		table += "\n"
 	}
-	return nil
+	_, err := io.WriteString(out, table)
+	return err
 }
 
-func (o options) level(ctx context.Context, out io.Writer, sessions int) error {
+// level measures both sides in turns and prints their figures. It returns the ratios: medians of those of each round.
+func (o options) level(ctx context.Context, out io.Writer, sessions int) ([]float64, error) {
 	var parley, peer, ratio, machine [][]float64
 	measureParley := func() error {
 		report, err := bench.Run(ctx, bench.Options{Program: o.parley, Dir: o.dir, Syncs: []time.Duration{0}, Sessions: []int{sessions}, Seconds: o.seconds})
@@ -92,7 +101,7 @@ func (o options) level(ctx context.Context, out io.Writer, sessions int) error {
 		}
 		for _, turn := range turns {
 			if err := turn(); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		quotients := slices.Clone(parley[round])
@@ -103,17 +112,15 @@ func (o options) level(ctx context.Context, out io.Writer, sessions int) error {
 	}
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i, side := range [][][]float64{parley, peer, ratio} {
-		name := []string{"parley", "PostgreSQL", "ratio"}[i]
-		n, digits := medians(side), i/2*2
-		fmt.Fprintf(out, "%8d  %-10s %8.*f  %11.*f %7.*f  %11.*f %7.*f  %8.*f\n", sessions, name,
-			digits, n[0], digits, n[1], digits, n[2], digits, n[3], digits, n[4], digits, n[5])
+	for i, name := range []string{"parley", "PostgreSQL"} {
+		n := medians([][][]float64{parley, peer}[i])
+		fmt.Fprintf(out, "%8d  %-10s %8.0f  %11.0f %7.0f  %11.0f %7.0f  %8.0f\n", sessions, name, n[0], n[1], n[2], n[3], n[4], n[5])
 	}
 	m := medians(machine)
 	fmt.Fprintf(out, "%8s  meanwhile a signature check took %.1f µs, an fsync %.0f µs; load average then %s\n", "", m[0], m[1], strings.Fields(string(load))[0])
-	return nil
+	return medians(ratio), nil
 }
 
 func numbers(f bench.Figures) []float64 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -133,7 +134,8 @@ func TestAnySpelling(t *testing.T) {
 }
 
 // TestEveryByte: whatever byte of a document is changed, there is a fault, with keys of the verifier's own
-// and without, in turn: those that the document names are judged all the same.
+// and without, in turn: those that the document names are judged all the same. Of a long run of digits and
+// letters, such as a signature, each eighth is changed.
 func TestEveryByte(t *testing.T) {
 	t.Parallel()
 	keys := map[performatives.Agent]performatives.Key{buyer: signerOf(t, string(buyer)).Key(), seller: signerOf(t, string(seller)).Key()}
@@ -146,6 +148,9 @@ func TestEveryByte(t *testing.T) {
 				t.Fatalf("%s, with %+v: %v", name, trust, report.Faults)
 			}
 			for i := turn; i < len(data); i += 2 {
+				if i%8 > 1 && runOf(data, i) > 16 {
+					continue
+				}
 				changed := bytes.Clone(data)
 				changed[i] ^= 1
 				if report := agreement.Verify(changed, trust); len(report.Faults) == 0 {
@@ -154,6 +159,16 @@ func TestEveryByte(t *testing.T) {
 			}
 		}
 	}
+}
+
+// runOf is how many digits and letters stand together at an index.
+func runOf(data []byte, i int) int {
+	other := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	before, after := bytes.LastIndexFunc(data[:i+1], other), bytes.IndexFunc(data[i:], other)
+	if after < 0 {
+		after = len(data) - i
+	}
+	return i + after - before - 1
 }
 
 // TestRedactionKeepsTheHash: any terms may be taken out.

@@ -57,7 +57,7 @@ func TestReaders(t *testing.T) {
 		return worst
 	}
 	alone := max(says(-3), says(-2), says(-1))
-	const readers = 8
+	const readers = 4
 	var reading sync.WaitGroup
 	for range readers {
 		reading.Go(func() {

@@ -13,13 +13,8 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-// TestClusterKilled kills servers of a cluster of three, one at a time: the
-// leader of the transcripts, and another one.
-func TestClusterKilled(t *testing.T) {
-	t.Parallel()
-	clusterKilled(t, 5, 2)
-}
-
+// clusterKilled kills servers of a cluster of three, one at a time: the leader of the transcripts and
+// another one, in turn. TestLeadersKilled does so in every run of the tests.
 func clusterKilled(t *testing.T, seed uint64, kills int) tally {
 	random := rand.New(rand.NewPCG(seed, 0))
 	c := testkit.StartCluster(t, onDisk, 3)
