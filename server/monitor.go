@@ -14,11 +14,11 @@ import (
 	"github.com/parley-asp/parley/internal/telemetry"
 )
 
-// monitor is the listener for an orchestrator's probes and for Prometheus. It listens before the broker starts and
+// monitor has the probes of an orchestrator and the metrics. With --monitor it listens before the broker starts and
 // until it has stopped. There is no login: it tells nothing of a session or a principal.
 type monitor struct {
-	addr     string
-	server   *http.Server
+	addr     string       // "" where only a collector gets the metrics
+	server   *http.Server // nil there
 	families *telemetry.Metrics
 	data     string
 	state    atomic.Pointer[Server] // while it serves
@@ -36,11 +36,7 @@ const (
 )
 
 func openMonitor(o Options, log *zap.Logger) (*monitor, error) {
-	listener, err := net.Listen("tcp", o.Monitor)
-	if err != nil {
-		return nil, err
-	}
-	m := &monitor{addr: listener.Addr().String(), families: newMetrics(), data: o.Data}
+	m := &monitor{families: newMetrics(), data: o.Data}
 	m.families.Gauge("ready", "1 while an act could be accepted, as /readyz says, else 0.", nil, func(set telemetry.Set) {
 		if m.unready() == "" {
 			set(1)
@@ -48,6 +44,14 @@ func openMonitor(o Options, log *zap.Logger) (*monitor, error) {
 			set(0)
 		}
 	})
+	if o.Monitor == "" {
+		return m, nil
+	}
+	listener, err := net.Listen("tcp", o.Monitor)
+	if err != nil {
+		return nil, err
+	}
+	m.addr = listener.Addr().String()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { probed(w, "") })
 	mux.HandleFunc("GET /startupz", func(w http.ResponseWriter, _ *http.Request) {
@@ -121,7 +125,7 @@ func (m *monitor) stop() {
 }
 
 func (m *monitor) close() {
-	if m != nil {
+	if m != nil && m.server != nil {
 		m.server.Close() //nolint:errcheck // the process exits
 	}
 }

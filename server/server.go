@@ -47,7 +47,7 @@ type Options struct {
 	MACP string // host:port of MACP's gRPC; "" disables it
 
 	Monitor string             // host:port of probes and metrics, plain HTTP without a login; "" disables it
-	OTLP    telemetry.Exporter // of traces
+	OTLP    telemetry.Exporter // of traces, metrics and the log
 
 	HTTPConnections int            // open HTTP connections of one address; 0 is DefaultHTTPConnections, below zero no bound
 	HTTPOrigins     []string       // of other sites whose pages may call the HTTP gateway
@@ -106,8 +106,8 @@ type Server struct {
 	nats   *embedded.Server // nil with an external server
 	lock   *os.File         // of the data directory; nil if it cannot be written
 	web    *web
-	probe  *monitor          // nil without Options.Monitor
-	traces *telemetry.Traces // nil without Options.OTLP
+	probe  *monitor // nil without Options.Monitor and Options.OTLP
+	export *telemetry.Export
 	macp   *macpgateway.Gateway
 	conns  ownConnections
 
@@ -154,13 +154,16 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		}
 	}()
 	o.Log = o.Log.With(zap.String("broker", s.ID))
-	if o.Monitor != "" {
+	if o.Monitor != "" || o.OTLP.URL != "" {
 		if s.probe, err = openMonitor(o, o.Log.Named("monitor")); err != nil {
 			return s, err
 		}
 		s.MonitorAddr = s.probe.addr
 	}
-	if s.traces, err = telemetry.OpenTraces(o.OTLP, api.Version, s.ID, o.Log); err != nil {
+	if s.export, err = telemetry.Open(o.OTLP, s.probe.metrics(), api.Version, s.ID, o.Log); err != nil {
+		return s, err
+	}
+	if o.Log, err = s.export.Log(o.Log); err != nil {
 		return s, err
 	}
 	if s.lock, err = o.lock(); err != nil {
@@ -223,7 +226,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		similar = bindugateway.NewEmbeddings(o.Embeddings.URL, o.Embeddings.Model, o.Embeddings.Key, o.Log).Similarity
 	}
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
-		Options: broker.Options{Signer: signer, Keys: s.keys.history, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Traces: s.traces, Log: o.Log, Now: o.Now},
+		Options: broker.Options{Signer: signer, Keys: s.keys.history, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Traces: s.export.Traces, Log: o.Log, Now: o.Now},
 		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, PrivateWebhooks: o.PrivateWebhooks || o.Dev, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
@@ -315,7 +318,7 @@ func (s *Server) end() {
 		unlock(s.lock)
 	}
 	s.probe.close()
-	s.traces.Close()
+	s.export.Close()
 }
 
 // ErrNotLoopback means that --dev would listen on an address that other machines can reach.

@@ -72,15 +72,15 @@ func zero() float64 { return 0 }
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.WarnLevel)
-	x := &exports{log: zap.New(core)}
+	x := &failures{log: zap.New(core)}
 	for range 3 {
-		x.failed(errors.New(strings.Repeat("no\n", 1<<20)))
+		x.add(errors.New(strings.Repeat("no\n", 1<<20)))
 	}
 	if logs.Len() != 1 || len(logs.All()[0].ContextMap()["error"].(string)) > maxFailure {
 		t.Errorf("%d lines", logs.Len())
 	}
 	x.said.Add(-failuresEvery)
-	x.failed(errors.New("no"))
+	x.add(errors.New("no"))
 	if logs.Len() != 2 {
 		t.Errorf("%d lines after a minute", logs.Len())
 	}
@@ -105,7 +105,8 @@ func TestNoTraces(t *testing.T) { //nolint:paralleltest // it counts allocations
 	}); n != 0 || handler != nil {
 		t.Errorf("%g allocations", n)
 	}
-	off.Close()
+	(*Export)(nil).Close()
+	(&Export{}).Close()
 }
 
 // What the spans of one act cost.
@@ -115,11 +116,12 @@ func BenchmarkSpans(b *testing.B) {
 	for name, share := range map[string]float64{"all": 1, "none": 0} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			traces, err := OpenTraces(Exporter{URL: collector.URL, Sample: share}, "1.0.0", "id", zap.NewNop())
+			x, err := Open(Exporter{URL: collector.URL, Sample: share}, New(Vocabulary{}, "1.0.0"), "1.0.0", "id", zap.NewNop())
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer traces.Close()
+			defer x.Close()
+			traces := x.Traces
 			for b.Loop() {
 				act := Begin(traces.Parent(nil), nil, traces, "s")
 				act.Is("PROPOSE", "m", nil)
