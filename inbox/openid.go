@@ -65,6 +65,8 @@ func (i *Inbox) callback(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	r = r.Clone(r.Context())
+	r.URL.RawQuery = "" // the code goes into no page
 	i.loginPage(w, r)
 }
 
