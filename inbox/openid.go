@@ -137,6 +137,17 @@ func (i *Inbox) ownKey(r *http.Request, who performatives.Agent, p proof) (perfo
 	return key, nil
 }
 
+// acts serves what acts to a human whose browser has shown an enrolled key.
+func (i *Inbox) acts(act func(http.ResponseWriter, *http.Request, *person)) func(http.ResponseWriter, *http.Request, *person) {
+	return func(w http.ResponseWriter, r *http.Request, who *person) {
+		if who.Key == "" && !i.Dev {
+			i.answer(w, r, nil, session.Refuse(session.Unauthorized, "this browser can read, and not act: it has shown no key of yours. Enrol it with a code from an operator, or sign in again"))
+			return
+		}
+		act(w, r, who)
+	}
+}
+
 // declined words the errors of RFC 6749, section 4.1.2.1, that a person can do something about. The provider's own
 // words are not shown: whoever makes a link chooses them.
 var declined = map[string]string{

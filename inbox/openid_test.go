@@ -233,10 +233,12 @@ func TestOpenIDRefused(t *testing.T) {
 	}
 	s.at.ClaimsInToken()
 	for what, lie := range map[string]func(){
-		"another nonce":        lies("nonce", "another"),
-		"no nonce":             func() { s.at.Lies(func(claims map[string]any) { delete(claims, "nonce") }) },
-		"another audience":     lies("aud", []string{"another"}),
-		"others as well":       func() { s.at.Lies(func(c map[string]any) { c["aud"], c["azp"] = []string{"parley", "another"}, "another" }) },
+		"another nonce":    lies("nonce", "another"),
+		"no nonce":         func() { s.at.Lies(func(claims map[string]any) { delete(claims, "nonce") }) },
+		"another audience": lies("aud", []string{"another"}),
+		"others as well": func() {
+			s.at.Lies(func(c map[string]any) { c["aud"], c["azp"] = []string{"parley", "another"}, "another" })
+		},
 		"another issuer":       lies("iss", "https://evil.example"),
 		"expired":              lies("exp", time.Now().Add(-time.Minute).Unix()),
 		"another key":          func() { s.at.Forges(func(map[string]any) {}, other) },
@@ -317,10 +319,12 @@ func TestOpenIDAway(t *testing.T) {
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
 	ways := map[string]func(http.ResponseWriter, *http.Request){
-		"10 MB":      func(w http.ResponseWriter, _ *http.Request) { provider.Huge(w) },
-		"an error":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
-		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect) },
-		"nothing":    func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"10 MB":    func(w http.ResponseWriter, _ *http.Request) { provider.Huge(w) },
+		"an error": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+		},
+		"nothing": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"never": func(_ http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
@@ -329,7 +333,8 @@ func TestOpenIDAway(t *testing.T) {
 		},
 		"an unsafe endpoint": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":"http://evil.example","token_endpoint":%[1]q,"jwks_uri":%[1]q}`, s.at.URL)
+			_, err := fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":"http://evil.example","token_endpoint":%[1]q,"jwks_uri":%[1]q}`, s.at.URL)
+			testkit.Must(t, err)
 		},
 	}
 	fails := func(path string) func(func(http.ResponseWriter, *http.Request)) {

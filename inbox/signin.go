@@ -102,17 +102,6 @@ func (i *Inbox) holds(who person, card api.Card) bool {
 	return i.Dev || who.Key != "" && (provider == nil || !provider.Required())
 }
 
-// acts serves what acts to a human whose browser has shown an enrolled key.
-func (i *Inbox) acts(act func(http.ResponseWriter, *http.Request, *person)) func(http.ResponseWriter, *http.Request, *person) {
-	return func(w http.ResponseWriter, r *http.Request, who *person) {
-		if who.Key == "" && !i.Dev {
-			i.answer(w, r, nil, session.Refuse(session.Unauthorized, "this browser can read, and not act: it has shown no key of yours. Enrol it with a code from an operator, or sign in again"))
-			return
-		}
-		act(w, r, who)
-	}
-}
-
 func holds(card api.Card, key performatives.Key) bool {
 	return card.Key == key || slices.ContainsFunc(card.Registry.Devices, func(d api.Device) bool { return d.Key == key })
 }

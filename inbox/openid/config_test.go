@@ -22,6 +22,21 @@ func load(t *testing.T, text string) (*openid.Config, error) {
 	return openid.Load(filepath.Join(dir, "sign-in.yaml"))
 }
 
+// The example of the docs is one.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/INBOX.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "```yaml\nissuer:")
+	example, _, _ = strings.Cut(example, "```")
+	c, err := load(t, strings.Replace("issuer:"+example, "client.secret", "secret", 1))
+	if err != nil || !c.Required || c.Claim != "email" || len(c.Humans) != 2 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 // A configuration that could sign in somebody else, or nobody, is refused.
 func TestLoad(t *testing.T) {
 	t.Parallel()
