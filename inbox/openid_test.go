@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,25 +26,20 @@ import (
 // signedInAt is a broker whose people sign in at a provider.
 type signedInAt struct {
 	*testkit.World
-	at   *provider.Provider
-	url  string
-	logs *observer.ObservedLogs
+	at  *provider.Provider
+	url string
 }
 
 const verifiedAlice = "humans: {'" + string(alice) + "': alice@acme.example}\n"
 
 func signsInAt(t *testing.T, settings string, now func() time.Time) *signedInAt {
 	t.Helper()
-	var broker string
-	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.Out.URL.Scheme, r.Out.URL.Host = "http", broker
-	}})
-	t.Cleanup(front.Close)
-	s := &signedInAt{url: front.URL, at: provider.Start(t, front.URL+"/inbox/callback")}
+	front, behind := provider.Front(t)
+	s := &signedInAt{url: front, at: provider.Start(t, front+"/inbox/callback")}
 	s.at.Account("u1", "alice@acme.example", true)
 	core, logs := observer.New(zap.DebugLevel)
-	s.World = testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0", HTTPURL: front.URL, SignIn: s.config(settings), Log: zap.New(core), Now: now})
-	s.logs, broker = logs, s.HTTPAddr
+	s.World = testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0", HTTPURL: front, SignIn: s.config(settings), Log: zap.New(core), Now: now})
+	behind(s.HTTPAddr)
 	s.Principal(alice)
 	t.Cleanup(func() {
 		said := fmt.Sprint(logs.All())
@@ -64,11 +55,7 @@ func signsInAt(t *testing.T, settings string, now func() time.Time) *signedInAt 
 // config is a configuration of the provider with some settings.
 func (s *signedInAt) config(settings string) *openid.Config {
 	s.at.Helper()
-	dir := s.at.TempDir()
-	testkit.Must(s.at, os.WriteFile(filepath.Join(dir, "client.secret"), []byte(provider.Secret+"\n"), 0o600))
-	path := filepath.Join(dir, "sign-in.yaml")
-	testkit.Must(s.at, os.WriteFile(path, []byte("issuer: "+s.at.URL+"\nclientId: "+provider.ClientID+"\nclientSecretFile: client.secret\n"+settings), 0o600))
-	c, err := openid.Load(path)
+	c, err := openid.Load(s.at.Config(settings))
 	testkit.Must(s.at, err)
 	return c
 }
@@ -159,7 +146,7 @@ func TestOpenID(t *testing.T) {
 	s.Principal(alpha)
 	in, item := escalates(s.World, beta, "a plan")
 	v := s.browser(t)
-	if page := v.sends("GET", "/inbox/login?next=items%2F"+item, "").body; !strings.Contains(page, `href="openid?next=items%2f`+item) || !strings.Contains(page, "Sign in at 127.0.0.1") {
+	if page := v.sends("GET", "/inbox/login?next=items%2F"+item, "").body; !strings.Contains(page, `href="openid?next=items%2f`+item) || !strings.Contains(page, "Sign in at localhost") {
 		t.Errorf("the page offers no provider: %s", page)
 	}
 	request := v.goes("items/" + item)

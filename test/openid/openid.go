@@ -18,9 +18,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-jose/go-jose/v4"
@@ -70,7 +74,7 @@ func Start(t testing.TB, callback string) *Provider {
 		}
 	}))
 	t.Cleanup(server.Close)
-	p.URL = server.URL
+	p.URL = strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // another site than the pages'
 	provider, err := op.NewProvider(&op.Config{CryptoKey: [32]byte{1}, CodeMethodS256: true}, p, op.StaticIssuer(p.URL), op.WithAllowInsecure())
 	must(t, err)
 	mux.HandleFunc("GET /login/username", func(w http.ResponseWriter, r *http.Request) {
@@ -94,6 +98,26 @@ func Start(t testing.TB, callback string) *Provider {
 	})
 	mux.Handle("/", provider)
 	return p
+}
+
+// Front is a reverse proxy at an address that is known before the broker's, to which behind leads it.
+func Front(t testing.TB) (url string, behind func(address string)) {
+	var broker atomic.Value
+	server := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", broker.Load().(string) //nolint:forcetypeassert // it is
+	}})
+	t.Cleanup(server.Close)
+	return server.URL, func(address string) { broker.Store(address) }
+}
+
+// Config writes a configuration of the pages with more settings, and returns its path.
+func (p *Provider) Config(settings string) string {
+	p.Helper()
+	dir := p.TempDir()
+	must(p, os.WriteFile(filepath.Join(dir, "client.secret"), []byte(Secret+"\n"), 0o600))
+	path := filepath.Join(dir, "sign-in.yaml")
+	must(p, os.WriteFile(path, []byte("issuer: "+p.URL+"\nclientId: "+ClientID+"\nclientSecretFile: client.secret\n"+settings), 0o600))
+	return path
 }
 
 // Account is the account that signs in from now on.
