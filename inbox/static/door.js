@@ -46,7 +46,8 @@ export async function door() {
   }
   possible().then((yes) => { $('#guard').hidden = !yes; });
   const key = await keys.current().catch(() => undefined);
-  if (!key || $('#main').dataset.openid) return;
+  if ($('#main').dataset.openid) return void (requests.isLocked() && refused(new Error('Locked: there was no input for a while.')));
+  if (!key) return;
   const enter = async () => {
     $('#refused').textContent = '';
     $('#known').hidden = false;
