@@ -16,6 +16,7 @@ import (
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
 	"github.com/parley-asp/parley/inbox/notify"
+	"github.com/parley-asp/parley/inbox/openid"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
@@ -40,6 +41,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.OIDC.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect issuer whose tokens let principals in at "+mcpgateway.Path+", besides the broker's own")
 		flags.StringVar(&s.OIDC.Audience, "oidc-audience", "", "`URL` that its tokens are for: that of "+mcpgateway.Path+" as clients know it")
 		flags.StringVar(&s.OIDC.Claim, "oidc-claim", "sub", "`NAME` of the claim with the principal's URI")
+		flags.Var(reads(&s.SignIn, openid.Load), "sign-in", "YAML or JSON `FILE` with the OpenID provider that signs people in to the pages, and who is who; needs --http-url (default: the keys of their browsers do)")
 		flags.StringVar(&s.Embeddings.URL, "embeddings", "", "`URL` of an endpoint that speaks OpenAI's embeddings; answers on "+bindugateway.Base+" and cards then go by meaning as well as by keywords; PARLEY_EMBEDDINGS_KEY is its key")
 		flags.StringVar(&s.Embeddings.Model, "embeddings-model", "", "`NAME` of its model")
 		flags.StringVar(&s.Websocket, "websocket", "", "`HOST:PORT` of NATS over WebSocket, for browsers and edge agents; with --dev, pages of the same origin only")
