@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -27,6 +28,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/gateway"
+	"github.com/parley-asp/parley/inbox/openid"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -46,6 +48,7 @@ type Options struct {
 	Meet     func(context.Context, performatives.Agent) error // under Dev: registers a new human
 	// OpenRulings leaves open what people decide, unless they seal it.
 	OpenRulings bool
+	OpenID      *openid.Provider           // that signs people in, until SetOpenID; nil is none
 	From        func(*http.Request) string // the address of a request; nil is that of its connection
 	Log         *zap.Logger                // nil discards
 	Now         func() time.Time           // nil is time.Now
@@ -59,6 +62,7 @@ type Inbox struct {
 	assets    *assets
 	people    *people
 	failures  *failures
+	openID    atomic.Pointer[openid.Provider]
 	verifying chan struct{} // holds one
 	feeding   chan struct{} // holds the feeds that are read at once
 	ending    chan struct{} // closed to end live connections
@@ -80,6 +84,7 @@ func New(o Options) *Inbox {
 		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), verifying: make(chan struct{}, 1), feeding: make(chan struct{}, feedsAtOnce), ending: make(chan struct{}),
 	}
 	i.pages = i.openPages()
+	i.openID.Store(o.OpenID)
 	for pattern, page := range map[string]func(http.ResponseWriter, *http.Request, *person){
 		"GET /{$}":              whole(i, "queue", "panes", i.wholeQueue, func(*panes) string { return "Inbox" }),
 		"GET /items/{id}":       whole(i, "queue", "panes", i.itemBesideQueue, func(p *panes) string { return p.Item.Title }),
@@ -119,18 +124,22 @@ func New(o Options) *Inbox {
 		"GET /sessions/{id}/agreement":  i.agreement,
 		"GET /sessions/{id}/evidence":   i.evidence,
 
-		"POST /submit":      i.submit,
 		"POST /verify/{id}": i.verify,
-		"POST /unenrol":     i.unenrol,
-		"POST /unseal":      i.unseal,
-		"POST /feed":        i.addFeed,
-		"POST /feed/remove": i.removeFeed,
-		"POST /call/{verb}": i.call,
+
+		"POST /submit":      i.acts(i.submit),
+		"POST /unenrol":     i.acts(i.unenrol),
+		"POST /unseal":      i.acts(i.unseal),
+		"POST /feed":        i.acts(i.addFeed),
+		"POST /feed/remove": i.acts(i.removeFeed),
+		"POST /call/{verb}": i.acts(i.call),
 	} {
 		i.mux.HandleFunc(pattern, i.signedIn(page))
 	}
 	i.mux.HandleFunc("GET /calendar/{file}", i.feed)
 	i.mux.HandleFunc("GET /login", i.loginPage)
+	i.mux.HandleFunc("GET /openid", i.toProvider)
+	i.mux.HandleFunc("GET /callback", i.callback)
+	i.mux.HandleFunc("POST /callback", i.fromProvider)
 	i.mux.HandleFunc("POST /challenge", i.challenge)
 	i.mux.HandleFunc("POST /enrol", i.enrol)
 	i.mux.HandleFunc("POST /login", i.login)
@@ -193,6 +202,9 @@ type page struct {
 
 	Trouble string
 	Humans  []api.Card // under --dev, to choose from
+
+	OpenID *openid.Provider // at sign-in
+	Next   string           // at sign-in: the page that was asked for
 }
 
 // panes are the queue and the item beside it, if any.
@@ -296,6 +308,7 @@ func part[T any](i *Inbox, template string, load load[T]) func(http.ResponseWrit
 
 func (i *Inbox) loginPage(w http.ResponseWriter, r *http.Request) {
 	p := i.page(r, nil, "login", "Sign in")
+	p.OpenID, p.Next = i.openID.Load(), r.URL.Query().Get("next")
 	if i.Dev {
 		humans, err := i.Humans(r.Context())
 		if err != nil {

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/inbox/openid"
 	"github.com/parley-asp/parley/performatives"
 )
 
-// The idle time after which a sign-in expires, and the lifetime of a challenge.
+// The idle time after which a sign-in expires, or the whole time of one by an OpenID provider, which may no
+// longer know the person; and the lifetime of a challenge.
 const (
 	signedInFor  = 12 * time.Hour
 	challengeFor = 2 * time.Minute
@@ -24,7 +26,8 @@ const (
 type person struct {
 	Agent performatives.Agent
 	Name  string
-	Key   performatives.Key // in the browser; "" in --dev
+	Key   performatives.Key // in the browser; "" in --dev, and for one that only an OpenID provider signed in
+	By    openid.Account    // of an OpenID provider; zero for a sign-in by the key alone
 	New   []api.Device      // other browsers enrolled recently
 	Away  *api.Away         // from a time on, until it is over
 	ends  time.Time
@@ -35,6 +38,7 @@ type person struct {
 type people struct {
 	now    func() time.Time
 	secret []byte // of this process, for challenges
+	visits []byte // of this process, for visits to an OpenID provider
 
 	mu       sync.Mutex
 	byCookie map[string]*person
@@ -42,7 +46,7 @@ type people struct {
 }
 
 func newPeople(now func() time.Time) *people {
-	return &people{now: now, secret: random(32), byCookie: map[string]*person{}, answered: map[string]time.Time{}}
+	return &people{now: now, secret: random(32), visits: random(32), byCookie: map[string]*person{}, answered: map[string]time.Time{}}
 }
 
 func random(n int) []byte {
@@ -66,7 +70,7 @@ func (p *people) enter(who person) string {
 	return cookie
 }
 
-// whose returns the person of a cookie, and extends the sign-in.
+// whose returns the person of a cookie, and extends a sign-in by the key.
 func (p *people) whose(cookie string) (person, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +78,9 @@ func (p *people) whose(cookie string) (person, bool) {
 	if !ok || p.now().After(who.ends) {
 		return person{}, false
 	}
-	who.ends = p.now().Add(signedInFor)
+	if who.By == (openid.Account{}) {
+		who.ends = p.now().Add(signedInFor)
+	}
 	return *who, true
 }
 
@@ -84,23 +90,25 @@ func (p *people) leave(cookie string) {
 	delete(p.byCookie, cookie)
 }
 
-// challenge returns what a browser signs to sign in. It carries its expiry and a MAC, so
+// challenge returns what can be answered once and within a time: what a browser signs to sign in, or, for a
+// browser with a cookie, the state of its visit to an OpenID provider. It carries its expiry and a MAC, so
 // that the server stores nothing for it.
-func (p *people) challenge() string {
-	c := binary.BigEndian.AppendUint64(random(16), uint64(p.now().Add(challengeFor).Unix())) //nolint:gosec // after 1970
-	return base64.RawURLEncoding.EncodeToString(append(c, p.seal(c)...))
+func (p *people) challenge(within time.Duration, cookie string) string {
+	c := binary.BigEndian.AppendUint64(random(16), uint64(p.now().Add(within).Unix())) //nolint:gosec // after 1970
+	return base64.RawURLEncoding.EncodeToString(append(c, p.seal(c, cookie)...))
 }
 
-func (p *people) seal(c []byte) []byte {
+func (p *people) seal(c []byte, of string) []byte {
 	mac := hmac.New(sha256.New, p.secret)
 	mac.Write(c)
+	mac.Write([]byte(of))
 	return mac.Sum(nil)
 }
 
-// answer uses up a challenge. It is false for one that is forged, expired or used.
-func (p *people) answer(challenge string) bool {
-	raw, err := base64.RawURLEncoding.DecodeString(challenge)
-	if err != nil || len(raw) != 24+sha256.Size || subtle.ConstantTimeCompare(p.seal(raw[:24]), raw[24:]) != 1 {
+// answer uses up a challenge. It is false for one that is forged, expired, used or another browser's.
+func (p *people) answer(challenge, cookie string) bool {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(challenge)
+	if err != nil || len(raw) != 24+sha256.Size || subtle.ConstantTimeCompare(p.seal(raw[:24], cookie), raw[24:]) != 1 {
 		return false
 	}
 	ends := time.Unix(int64(binary.BigEndian.Uint64(raw[16:24])), 0) //nolint:gosec // authenticated by the MAC
@@ -117,6 +125,13 @@ func (p *people) answer(challenge string) bool {
 	}
 	p.answered[challenge] = ends
 	return true
+}
+
+// secretOf returns what this process alone can make of the state of a visit to an OpenID provider.
+func (p *people) secretOf(state, purpose string) string {
+	mac := hmac.New(sha256.New, p.visits)
+	mac.Write([]byte(purpose + " " + state))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 const (

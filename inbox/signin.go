@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/inbox/openid"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -74,7 +75,7 @@ func (i *Inbox) visitor(r *http.Request) (person, error) {
 	}
 	card, err := i.card(r.Context(), who.Agent)
 	switch {
-	case err == nil && (who.Key == "" || holds(card, who.Key)):
+	case err == nil && i.holds(who, card):
 		who.New, who.Away = newDevices(card, who.Key, i.Now()), card.Registry.Away
 		return who, nil
 	case err == nil, isCode(err, session.UnknownAgent):
@@ -87,6 +88,18 @@ func (i *Inbox) visitor(r *http.Request) (person, error) {
 // card returns a principal's own card.
 func (i *Inbox) card(ctx context.Context, a performatives.Agent) (api.Card, error) {
 	return ask(ctx, i, a, api.AgentGet, api.AgentRef{Agent: a})
+}
+
+// holds reports whether what a person signed in by still counts.
+func (i *Inbox) holds(who person, card api.Card) bool {
+	if who.Key != "" && !holds(card, who.Key) {
+		return false
+	}
+	provider := i.openID.Load()
+	if who.By != (openid.Account{}) {
+		return provider != nil && provider.Human(who.By) == who.Agent
+	}
+	return i.Dev || who.Key != "" && (provider == nil || !provider.Required())
 }
 
 func holds(card api.Card, key performatives.Key) bool {
@@ -109,7 +122,7 @@ func newDevices(card api.Card, own performatives.Key, now time.Time) (added []ap
 }
 
 func (i *Inbox) challenge(w http.ResponseWriter, r *http.Request) {
-	i.answer(w, r, map[string]string{"challenge": i.people.challenge()}, nil)
+	i.answer(w, r, map[string]string{"challenge": i.people.challenge(challengeFor, "")}, nil)
 }
 
 // A proof shows that a browser holds a key. It signs the JCS bytes of
@@ -142,13 +155,13 @@ func (i *Inbox) key(p proof, origin, purpose string) (performatives.Key, error) 
 	if signed, err = performatives.Canonical(signed); err != nil {
 		return "", errProof
 	}
-	if !i.people.answer(p.Challenge) || performatives.VerifyBytes(key, signed, p.Signature) != nil {
+	if !i.people.answer(p.Challenge, "") || performatives.VerifyBytes(key, signed, p.Signature) != nil {
 		return "", errProof
 	}
 	return key, nil
 }
 
-// enrol redeems a code for the browser's key, and signs in.
+// enrol redeems a code for the browser's key, and signs in, unless only an OpenID provider does.
 func (i *Inbox) enrol(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		proof
@@ -167,7 +180,11 @@ func (i *Inbox) enrol(w http.ResponseWriter, r *http.Request) {
 		i.fails(w, r, "", err)
 		return
 	}
-	i.enters(w, r, who, key)
+	if provider := i.openID.Load(); provider != nil && provider.Required() {
+		i.answer(w, r, map[string]any{"agentId": who, "key": key, "openid": true}, nil)
+		return
+	}
+	i.enters(w, r, person{Agent: who, Key: key}, "")
 }
 
 // login signs in with an enrolled key, or under --dev as anyone.
@@ -187,6 +204,10 @@ func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 		i.meets(w, r, q.Agent)
 		return
 	}
+	if provider := i.openID.Load(); provider != nil && provider.Required() {
+		i.refuse(w, r, session.Refuse(session.Unauthorized, "sign in at %s: a key alone signs nobody in here", provider.Host()), session.Unauthorized.Status())
+		return
+	}
 	key, err := i.key(q.proof, r.Header.Get("Origin"), signIn)
 	if err == nil {
 		var card api.Card
@@ -198,7 +219,7 @@ func (i *Inbox) login(w http.ResponseWriter, r *http.Request) {
 		i.fails(w, r, q.Agent, err)
 		return
 	}
-	i.enters(w, r, q.Agent, key)
+	i.enters(w, r, person{Agent: q.Agent, Key: key}, "")
 }
 
 // meets signs in a human under --dev, who needs no key.
@@ -211,19 +232,19 @@ func (i *Inbox) meets(w http.ResponseWriter, r *http.Request, who performatives.
 		i.fails(w, r, "", err)
 		return
 	}
-	i.enters(w, r, who, "")
+	i.enters(w, r, person{Agent: who}, "")
 }
 
-// enters signs a human in.
-func (i *Inbox) enters(w http.ResponseWriter, r *http.Request, who performatives.Agent, key performatives.Key) {
-	card, err := i.card(r.Context(), who)
+// enters signs a human in, who goes to a page.
+func (i *Inbox) enters(w http.ResponseWriter, r *http.Request, who person, next string) {
+	card, err := i.card(r.Context(), who.Agent)
 	if err == nil {
-		p := person{Agent: who, Name: card.Name, Key: key}
+		who.Name = card.Name
 		http.SetCookie(w, &http.Cookie{
-			Name: cookieName, Value: i.people.enter(p), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
+			Name: cookieName, Value: i.people.enter(who), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
 		})
 	}
-	i.answer(w, r, map[string]any{"agentId": who, "name": card.Name, "key": key}, err)
+	i.answer(w, r, map[string]any{"agentId": who.Agent, "name": card.Name, "key": who.Key, "next": next}, err)
 }
 
 // fails counts a failed sign-in against its address and, if it named one, its

@@ -5,11 +5,15 @@ import (
 	"net/netip"
 )
 
-// Reload changes what a running server can change, and takes it from these options: Rules, Notify,
+// Reload changes what a running server can change, and takes it from these options: Rules, Notify, SignIn,
 // Limits, Connections and HTTPConnections, besides the files of the TLS certificate. If anything of it
 // cannot be used, nothing changes. One call at a time, and none during Close.
 func (s *Server) Reload(ctx context.Context, o Options) error {
 	certificate, err := s.certificate.reload()
+	if err != nil {
+		return err
+	}
+	signIn, err := o.signIn()
 	if err != nil {
 		return err
 	}
@@ -28,6 +32,9 @@ func (s *Server) Reload(ctx context.Context, o Options) error {
 	s.Broker.rules.Store(o.Rules)
 	for _, human := range moved {
 		parts.Registry.Reconnect(human)
+	}
+	if s.web != nil {
+		s.web.inbox.SetOpenID(signIn)
 	}
 	s.closeNotify()
 	s.notifier = notifier

@@ -30,6 +30,7 @@ import (
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	macpgateway "github.com/parley-asp/parley/gateway/macp"
 	"github.com/parley-asp/parley/inbox/notify"
+	"github.com/parley-asp/parley/inbox/openid"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
@@ -56,6 +57,7 @@ type Options struct {
 	PrivateWebhooks bool           // webhooks that clients of A2A name, and agents elsewhere, may be at private addresses
 	BinduAuth       bool           // who asks on Bindu's path needs a token
 	OIDC            OIDC           // whose tokens MCP takes, besides the broker's own
+	SignIn          *openid.Config // the OpenID provider that signs people in to the pages, whose callback is below HTTPURL; nil: their devices' keys do
 	Embeddings      Embeddings     // that its answers go by, besides keywords
 	HTTPProxies     []netip.Prefix // reverse proxies, whose X-Forwarded-For is believed
 
@@ -123,8 +125,11 @@ type Server struct {
 	ending   sync.Once
 }
 
-// Check refuses options that do not fit together: ErrNotLoopback and ErrTLS.
+// Check refuses options that do not fit together: ErrNotLoopback, ErrTLS and ErrSignIn.
 func (o Options) Check() error {
+	if _, err := o.signIn(); err != nil {
+		return err
+	}
 	if o.Dev {
 		for _, address := range []string{o.Listen, o.HTTP, o.Websocket, o.MACP, o.Monitor} {
 			if err := loopbackOnly(address); err != nil {

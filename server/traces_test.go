@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,9 +16,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	logs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	metrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/parley-asp/parley/api"
@@ -28,19 +32,21 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-// A receiver takes spans by OTLP.
+// A receiver takes spans, metrics and lines of a log by OTLP.
 type receiver struct {
 	url string
 
 	mu       sync.Mutex
 	spans    []*tracepb.Span
 	resource string
-	secret   string // the header that came with them
+	secret   string            // the header that came with them
+	metrics  map[string]string // the newest of each name
+	lines    []string
 }
 
 func startReceiver(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{}
+	r := &receiver{metrics: map[string]string{}}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body := io.Reader(q.Body)
 		if q.Header.Get("Content-Encoding") == "gzip" {
@@ -50,23 +56,64 @@ func startReceiver(t *testing.T) *receiver {
 			}
 		}
 		data, err := io.ReadAll(body)
-		var got collector.ExportTraceServiceRequest
-		if err != nil || q.URL.Path != "/v1/traces" || proto.Unmarshal(data, &got) != nil {
-			t.Errorf("%s: %v, %d bytes are no spans", q.URL.Path, err, len(data))
+		if err == nil {
+			err = r.take(q.URL.Path, data)
+		}
+		if err != nil {
+			t.Errorf("%s: %v, %d bytes", q.URL.Path, err, len(data))
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.secret = q.Header.Get("X-Secret")
+	}))
+	t.Cleanup(s.Close)
+	r.url = s.URL
+	return r
+}
+
+func (r *receiver) take(path string, data []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch path {
+	case "/v1/traces":
+		var got collector.ExportTraceServiceRequest
+		if err := proto.Unmarshal(data, &got); err != nil {
+			return err
+		}
 		for _, of := range got.ResourceSpans {
 			r.resource = of.Resource.String()
 			for _, in := range of.ScopeSpans {
 				r.spans = append(r.spans, in.Spans...)
 			}
 		}
-	}))
-	t.Cleanup(s.Close)
-	r.url = s.URL
-	return r
+	case "/v1/metrics":
+		var got metrics.ExportMetricsServiceRequest
+		if err := proto.Unmarshal(data, &got); err != nil {
+			return err
+		}
+		for _, of := range got.ResourceMetrics {
+			for _, in := range of.ScopeMetrics {
+				for _, m := range in.Metrics {
+					r.metrics[m.Name] = of.Resource.String() + m.String()
+				}
+			}
+		}
+	case "/v1/logs":
+		var got logs.ExportLogsServiceRequest
+		if err := proto.Unmarshal(data, &got); err != nil {
+			return err
+		}
+		for _, of := range got.ResourceLogs {
+			for _, in := range of.ScopeLogs {
+				for _, line := range in.LogRecords {
+					r.lines = append(r.lines, of.Resource.String()+line.String())
+				}
+			}
+		}
+	default:
+		return errors.New("no signal of OTLP")
+	}
+	return nil
 }
 
 // all are the spans of a name that came so far.
@@ -258,10 +305,10 @@ func TestTracesHTTP(t *testing.T) {
 func TestTracesForwarded(t *testing.T) {
 	t.Parallel()
 	r := startReceiver(t)
-	traces, err := telemetry.OpenTraces(telemetry.Exporter{URL: r.url, Sample: 1}, "1.0.0", "two brokers", zap.NewNop())
+	export, err := telemetry.Open(telemetry.Exporter{URL: r.url, Sample: 1}, telemetry.New(telemetry.Vocabulary{}, "1.0.0"), "1.0.0", "two brokers", zap.NewNop())
 	testkit.Must(t, err)
 	at := testkit.StartServer(t)
-	exported := func(o *server.BrokerOptions) { o.Traces = traces }
+	exported := func(o *server.BrokerOptions) { o.Traces = export.Traces }
 	one, nc := at.OpenBroker(exported)
 	two, _ := at.OpenBroker(exported)
 	for _, b := range []*server.Broker{one, two, one, two} {
@@ -281,7 +328,7 @@ func TestTracesForwarded(t *testing.T) {
 	for _, b := range []*server.Broker{one, two} {
 		testkit.Must(t, b.Close(t.Context()))
 	}
-	traces.Close()
+	export.Close()
 	acts := r.all("act")
 	if forwarded() == 0 || len(acts) != asked || slices.ContainsFunc(acts, func(s *tracepb.Span) bool { return hex.EncodeToString(s.ParentSpanId) != caller }) {
 		t.Errorf("%d spans of %d acts, %d of them forwarded: %v", len(acts), asked, forwarded(), acts)
@@ -299,6 +346,40 @@ func TestTracesSampled(t *testing.T) {
 	w.Down()
 	if s := r.one(t, "PROPOSE"); hex.EncodeToString(s.ParentSpanId) != caller || len(r.all("ACCEPT")) != 0 {
 		t.Errorf("exported are %v", r.spans)
+	}
+}
+
+// OPERATIONS.md, Metrics and logs by OTLP: without --monitor a collector gets the families of /metrics and each line of
+// the log at its level, with the broker's id. A variable of OpenTelemetry leaves a signal out.
+func TestMetricsAndLogs(t *testing.T) {
+	t.Setenv("OTEL_TRACES_EXPORTER", "none")
+	r := startReceiver(t)
+	core, own := observer.New(zap.InfoLevel)
+	w := testkit.NewWorld(t, testkit.Options{OTLP: telemetry.Exporter{URL: r.url, Sample: 1}, Log: zap.New(core)})
+	a, b := w.Principal(alpha), w.Principal(beta)
+	w.Open(a, b)
+	w.Down()
+
+	if len(r.spans) != 0 {
+		t.Errorf("%d spans are exported", len(r.spans))
+	}
+	for name, want := range map[string][]string{
+		"parley_acts_total":  {"sum:", "is_monotonic:true", "AGGREGATION_TEMPORALITY_CUMULATIVE", `"ACCEPT"`, `"accepted"`},
+		"parley_act_seconds": {"exponential_histogram:", "count:3"}, "parley_sessions": {"gauge:", `"CONVERSING"`},
+	} {
+		for _, part := range append(want, w.ID) {
+			if got := strings.ReplaceAll(r.metrics[name], " ", ""); !strings.Contains(got, part) {
+				t.Errorf("%s has no %s: %s", name, part, got)
+			}
+		}
+	}
+	if len(r.lines) != own.Len() || own.Len() == 0 {
+		t.Errorf("%d lines are exported, of %d", len(r.lines), own.Len())
+	}
+	for _, line := range r.lines {
+		if !strings.Contains(line, w.ID) || strings.Contains(line, "DEBUG") {
+			t.Errorf("a line is %s", line)
+		}
 	}
 }
 

@@ -61,8 +61,12 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.health(w, r, o.Data) })
 	mux.HandleFunc("GET /version", s.version)
+	signIn, err := o.signIn()
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	pages := inbox.New(inbox.Options{
-		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Operates: s.operates, Key: s.Broker.Command.Key(), Keys: s.Broker.Options.Keys, Dev: s.Broker.Options.Dev, OpenRulings: o.OpenRulings, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
+		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Operates: s.operates, Key: s.Broker.Command.Key(), Keys: s.Broker.Options.Keys, Dev: s.Broker.Options.Dev, OpenRulings: o.OpenRulings, OpenID: signIn, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
 	requests := httpgateway.New(httpgateway.Options{Service: s.Broker.Service, Key: s.Broker.Command.Key(), Origins: o.HTTPOrigins})

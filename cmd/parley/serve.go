@@ -43,8 +43,8 @@ func serveCommand() *cobra.Command {
 external one (--nats, version ` + store.MinServer + ` or later). On SIGTERM or SIGINT it finishes
 the acts that it accepted and stops. A second signal stops it at once.
 
-On SIGHUP it reads again: --config, of which log-level, limit-*, escalations and
-notify change at run time, the files that the last two name, and those of
+On SIGHUP it reads again: --config, of which log-level, limit-*, escalations, notify
+and sign-in change at run time, the files that the last three name, and those of
 --tls-cert and --tls-key. If anything of that is wrong, nothing changes and the log
 says why. It also says which other keys have changed and need a restart.
 
@@ -203,6 +203,8 @@ func (s *serve) explainStart(err error) error {
 	switch {
 	case errors.Is(err, server.ErrTLS):
 		return usage(errors.New("--tls-cert needs --tls-key, and --tls-ca of an embedded server needs both"))
+	case errors.Is(err, server.ErrSignIn):
+		return usage(err)
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped while starting")
 	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):

@@ -16,6 +16,7 @@ import (
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
 	"github.com/parley-asp/parley/inbox/notify"
+	"github.com/parley-asp/parley/inbox/openid"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
@@ -29,7 +30,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.HTTP, "http", "127.0.0.1:8080", "`HOST:PORT` of HTTP; \"\" disables it")
 		flags.StringVar(&s.MACP, "macp", "", "`HOST:PORT` of MACP's gRPC, for agents that speak MACP (default: none)")
 		flags.StringVar(&s.Monitor, "monitor", "", "`HOST:PORT` of probes for an orchestrator and of /metrics for Prometheus, plain HTTP without a login: loopback or an operator's network (default: none)")
-		flags.StringVar(&s.OTLP.URL, "otlp", "", "base `URL` of an OpenTelemetry collector to export traces to, by OTLP over HTTP, such as http://localhost:4318; OTEL_EXPORTER_OTLP_HEADERS has its secrets (default: OTEL_EXPORTER_OTLP_ENDPOINT, else none)")
+		flags.StringVar(&s.OTLP.URL, "otlp", "", "base `URL` of an OpenTelemetry collector to export traces, metrics and the log to, by OTLP over HTTP, such as http://localhost:4318; OTEL_EXPORTER_OTLP_HEADERS has its secrets (default: OTEL_EXPORTER_OTLP_ENDPOINT, else none)")
 		flags.Float64Var(&s.OTLP.Sample, "otlp-sample", 1, "share of traces to export, 0 to 1; a trace that a sender's traceparent names is exported if that says so")
 		flags.Var(&listed{add: s.addProxies}, "http-proxy", "`ADDRESS` or network of a reverse proxy in front of HTTP, whose X-Forwarded-For names the client; can be repeated")
 		flags.StringSliceVar(&s.HTTPOrigins, "http-origins", nil, "`ORIGIN` such as https://acme.com whose pages may call "+api.HTTPBase+"; can be repeated (default: none)")
@@ -40,6 +41,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.OIDC.Issuer, "oidc-issuer", "", "`URL` of an OpenID Connect issuer whose tokens let principals in at "+mcpgateway.Path+", besides the broker's own")
 		flags.StringVar(&s.OIDC.Audience, "oidc-audience", "", "`URL` that its tokens are for: that of "+mcpgateway.Path+" as clients know it")
 		flags.StringVar(&s.OIDC.Claim, "oidc-claim", "sub", "`NAME` of the claim with the principal's URI")
+		flags.Var(reads(&s.SignIn, openid.Load), "sign-in", "YAML or JSON `FILE` with the OpenID provider that signs people in to the pages, and who is who; needs --http-url (default: the keys of their browsers do)")
 		flags.StringVar(&s.Embeddings.URL, "embeddings", "", "`URL` of an endpoint that speaks OpenAI's embeddings; answers on "+bindugateway.Base+" and cards then go by meaning as well as by keywords; PARLEY_EMBEDDINGS_KEY is its key")
 		flags.StringVar(&s.Embeddings.Model, "embeddings-model", "", "`NAME` of its model")
 		flags.StringVar(&s.Websocket, "websocket", "", "`HOST:PORT` of NATS over WebSocket, for browsers and edge agents; with --dev, pages of the same origin only")

@@ -17,7 +17,7 @@ import (
 // reloadable reports whether a key of the configuration file changes at run time.
 func reloadable(key string) bool {
 	switch key {
-	case "log-level", "escalations", "notify":
+	case "log-level", "escalations", "notify", "sign-in":
 		return true
 	}
 	return strings.HasPrefix(key, "limit-")

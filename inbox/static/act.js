@@ -16,7 +16,7 @@ export async function made(sessionId, performative, body) {
   if ('dev' in document.body.dataset) return envelope;
   envelope.broker = document.body.dataset.broker || undefined; // no other broker accepts it
   const key = await keys.current();
-  if (!key || key.agentId !== me) throw new Error('This browser’s key is missing: sign out and enrol again.');
+  if (!key || key.agentId !== me) throw new Error('This browser has no key that signs for you: sign out, and enrol it with a code from an operator.');
   envelope.integrity.signature = await keys.sign(key, keys.canonical(envelope));
   return envelope;
 }

@@ -5,10 +5,8 @@ import { possible } from './guard.js';
 import * as keys from './keys.js';
 import * as requests from './requests.js';
 
-const next = () => {
-  const to = new URLSearchParams(location.search).get('next') || '';
-  return new URL(/^(items|sessions|checks|settings|home|agreements|agents|insights|operator)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/.test(to) ? to : './', requests.root);
-};
+const page = /^(items|sessions|checks|settings|home|agreements|agents|insights|operator)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/;
+const next = (to = new URLSearchParams(location.search).get('next') || '') => new URL(page.test(to) ? to : './', requests.root);
 
 export async function door() {
   const refused = (error) => { $('#refused').textContent = told(error); };
@@ -22,7 +20,7 @@ export async function door() {
     $('#refused').textContent = '';
     try {
       if (form.dataset.do === 'be') await requests.be(form.elements.agent.value.trim());
-      else await requests.enrol(form.elements.code.value, form.elements.name.value.trim(), form.elements.guarded.checked);
+      else if ((await requests.enrol(form.elements.code.value, form.elements.name.value.trim(), form.elements.guarded.checked)).openid) return void location.assign($('#openid').href);
       location.replace(next());
     } catch (error) {
       refused(error);
@@ -34,6 +32,11 @@ export async function door() {
     if (button) requests.be(button.dataset.agent).then(() => location.replace(next()), refused);
   });
   if ('dev' in body.dataset) return;
+  const back = new URL(location.href);
+  if (back.pathname.endsWith('/callback')) { // from the OpenID provider; its code stays in no history
+    history.replaceState({}, '', new URL('login?out', requests.root));
+    return void requests.callback(Object.fromEntries(back.searchParams)).then((answer) => location.replace(next(answer.next)), refused);
+  }
   const why = keys.impossible();
   if (why) return refused(new Error(why));
   const code = /^#code=([\w-]{4,40})$/.exec(location.hash)?.[1];
@@ -43,6 +46,7 @@ export async function door() {
   }
   possible().then((yes) => { $('#guard').hidden = !yes; });
   const key = await keys.current().catch(() => undefined);
+  if ($('#main').dataset.openid) return void (requests.isLocked() && refused(new Error('Locked: there was no input for a while.')));
   if (!key) return;
   const enter = async () => {
     $('#refused').textContent = '';

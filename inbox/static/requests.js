@@ -95,7 +95,16 @@ export async function enrol(code, name, guarded) {
   const key = await keys.make(guarded);
   const answer = await once('enrol', { code, name, ...(await proof(key)) });
   await keys.keep({ ...key, agentId: answer.agentId });
+  if (!answer.openid) unlock();
+  return answer;
+}
+
+// callback signs in with what the OpenID provider gave to this browser, and with its key, if it has one.
+export async function callback({ code, state, error }) {
+  const key = await keys.current().catch(() => undefined);
+  const answer = await once('callback', { code, state, error, ...(key && !error && await proof(key).catch(() => ({}))) });
   unlock();
+  return answer;
 }
 
 // revoke has one of the human's own keys signed out for good: it is true while this

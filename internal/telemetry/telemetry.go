@@ -1,9 +1,10 @@
-// Package telemetry counts what a broker does and serves the figures to Prometheus, and exports spans by OTLP.
+// Package telemetry counts what a broker does, serves the figures to Prometheus, and exports traces, metrics and the
+// log by OTLP.
 //
 //	m := telemetry.New(telemetry.Vocabulary{Acts: acts, Codes: codes}, "1.0.0")
 //	http.Handle("/metrics", m.Handler(errors))
-//	t, err := telemetry.OpenTraces(telemetry.Exporter{URL: "http://localhost:4318", Sample: 1}, "1.0.0", id, log)
-//	act := telemetry.Begin(t.Parent(headers), m, t, session) // an act arrived
+//	x, err := telemetry.Open(telemetry.Exporter{URL: "http://localhost:4318", Sample: 1}, m, "1.0.0", id, log)
+//	act := telemetry.Begin(x.Traces.Parent(headers), m, x.Traces, session) // an act arrived
 //	act.Reached(telemetry.Judge)                             // the stage before it took so long
 //	act.Answered("refused", "malformed")
 //
