@@ -25,7 +25,8 @@ type load struct {
 	over   sync.WaitGroup
 	ended  atomic.Int64  // sessions
 	news   chan struct{} // of ended
-	again  atomic.Int64  // times that an act was unavailable, or not answered
+	again  atomic.Int64  // times that an act was unavailable
+	silent atomic.Int64  // times that an act was not answered
 	faults atomic.Int64
 
 	mu    sync.Mutex
@@ -72,7 +73,7 @@ func (l *load) stops() {
 	if l.Failed() {
 		l.FailNow()
 	}
-	l.Logf("%d sessions have ended; acts were sent again %d times", l.ended.Load(), l.again.Load())
+	l.Logf("%d sessions have ended; acts were unavailable %d times, and not answered %d times", l.ended.Load(), l.again.Load(), l.silent.Load())
 }
 
 // negotiates begins one session after the other until the load is stopped.
@@ -174,12 +175,16 @@ func (l *load) says(nc *nats.Conn, t *talk, by *testkit.Principal, line line, la
 	envelope := by.Envelope(t.id, body)
 	var m *nats.Msg
 	if testkit.Until(l.ctx, func() bool {
-		m, err = nc.Request(api.Submit(by.Agent, t.id), envelope, 2*time.Second)
-		again := err != nil || m.Header.Get(api.ErrorCodeHeader) == fmt.Sprint(session.Unavailable.Status())
-		if again {
+		m, err = nc.Request(api.Submit(by.Agent, t.id), envelope, 10*time.Second)
+		switch {
+		case err != nil:
+			l.silent.Add(1)
+		case m.Header.Get(api.ErrorCodeHeader) == fmt.Sprint(session.Unavailable.Status()):
 			l.again.Add(1)
+		default:
+			return true
 		}
-		return !again
+		return false
 	}) != nil {
 		return a, fmt.Errorf("%s session %s: %s is not answered: %v %+v", t.mode, t.id, line.act, err, m)
 	}

@@ -18,6 +18,9 @@ func TestRollingChange(t *testing.T) {
 	l.goesOn(12)
 	one = one.replaced(syscall.SIGTERM, now)
 	l.goesOn(12)
+	if n := l.silent.Load(); n > 0 {
+		t.Errorf("the broker that was drained left %d acts without an answer", n)
+	}
 	two = two.replaced(syscall.SIGKILL, now)
 	l.goesOn(12)
 	one = one.replaced(syscall.SIGTERM, before)
