@@ -17,7 +17,7 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-// holds holds every transcript and inbox against what was accepted: each act is in its place once, nobody else said
+// holds compares every transcript and inbox with what was accepted: each act is in its place once, nobody else said
 // anything, the chain verifies by the broker's key, and each party has every entry of the other once.
 func (w *world) holds(talks []*talk) {
 	w.Helper()

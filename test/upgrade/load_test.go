@@ -3,6 +3,7 @@
 package upgrade_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -186,10 +187,13 @@ func (l *load) says(nc *nats.Conn, t *talk, by *testkit.Principal, line line, la
 		}
 		return false
 	}) != nil {
-		return a, fmt.Errorf("%s session %s: %s is not answered: %v %+v", t.mode, t.id, line.act, err, m)
+		return a, fmt.Errorf("%s session %s: %s is not answered: %+v, %w", t.mode, t.id, line.act, m, errors.Join(l.ctx.Err(), err))
 	}
-	if err := json.Unmarshal(m.Data, &a); err != nil || !a.Accepted {
-		return a, fmt.Errorf("%s session %s: %s %s is answered %s %v", t.mode, t.id, line.act, text, m.Data, err)
+	if err := json.Unmarshal(m.Data, &a); err != nil {
+		return a, err
+	}
+	if !a.Accepted {
+		return a, fmt.Errorf("%s session %s: %s %s is answered %s", t.mode, t.id, line.act, text, m.Data)
 	}
 	if a.State != line.then {
 		return a, fmt.Errorf("%s session %s is %s after %s, want %s", t.mode, t.id, a.State, line.act, line.then)

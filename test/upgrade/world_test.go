@@ -92,7 +92,6 @@ type world struct {
 	operator *client.Operator
 	js       jetstream.JetStream // as the broker, in its account
 	key      performatives.Key   // of the broker
-	token    string              // of alpha, over HTTP
 	conns    map[performatives.Agent]*nats.Conn
 	alpha    *testkit.Principal
 	beta     *testkit.Principal
@@ -159,7 +158,7 @@ func (w *world) serves(program string) *broker {
 	return b
 }
 
-// starts starts a broker without limits that the load would reach.
+// starts runs a broker without limits that the load would reach.
 func (w *world) starts(program string, more ...string) *broker {
 	w.Helper()
 	monitor := testkit.FreeAddress(w)
@@ -197,7 +196,7 @@ func (b *broker) ready() error {
 	return nil
 }
 
-// ends ends the broker by a signal, and reports whether it ended in order.
+// ends stops the broker by a signal, and reports whether it ended in order.
 func (b *broker) ends(by os.Signal) (inOrder bool) {
 	b.cmd.Process.Signal(by) //nolint:errcheck // it may have ended
 	<-b.ended
