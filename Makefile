@@ -73,7 +73,7 @@ interop: ## programs of others, in Go, Rust and Python, read what parley makes
 .PHONY: fault fault-long long
 fault: ## kills, pauses, clocks, lost servers: the short form, which `make test` has too
 	go test -count=1 -v ./test/fault
-long: ## each fault of fault-long once
+long: ## each fault of fault-long once, and brokers of earlier releases beside this one
 	@.ci/run long
 fault-long: ## for FOR (30m), then a full disk and partitions; the last two need user and network namespaces
 	go test -count=1 -tags long -timeout 3h -v -run 'Long|FullDisk|Partitioned|LinkCut|Reconnects' ./test/fault -args -for $(or $(FOR),30m)

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -32,6 +34,11 @@ func TestSessionOfANewerFormat(t *testing.T) {
 	_, err = js.Publish(api.Session(newer), entry)
 	testkit.Must(t, err)
 
+	// Whoever recovers the work of a dead broker must not take the session for one that cannot go on.
+	unread := <-l.Server.Broker.Command.Recover(newer, 0)
+	if _, is := errors.AsType[*performatives.NewerFormatError](unread); !is || errors.Is(unread, cluster.ErrBroken) {
+		t.Errorf("recovered: %v", unread)
+	}
 	for subject, request := range map[string]string{
 		api.Submit(alpha, newer):                  string(envelope(string(newer), alpha, "OBSERVE", `{"subject":"x"}`)),
 		api.Call(alpha, api.SessionGet.Name):      fmt.Sprintf(`{"sessionId":%q}`, newer),

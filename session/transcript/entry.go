@@ -23,14 +23,26 @@ type Entry struct {
 }
 
 // Read reads one delivered envelope. It accepts the canonical bytes only, because
-// those were signed and hashed. The error is a Fault without a line.
+// those were signed and hashed. The error is a Fault without a line. It wraps a
+// *performatives.NewerFormatError.
 func Read(data []byte) (Entry, error) {
-	e, fault := read(data)
-	if fault != nil {
-		return Entry{}, *fault
+	e, fault, cause := read(data)
+	switch {
+	case fault == nil:
+		return e, nil
+	case cause != nil:
+		return Entry{}, unread{*fault, cause}
 	}
-	return e, nil
+	return Entry{}, *fault
 }
+
+// An unread entry has a fault, and what it comes from.
+type unread struct {
+	Fault
+	cause error
+}
+
+func (u unread) Unwrap() []error { return []error{u.Fault, u.cause} }
 
 // ReadOpened reads an entry as Read does, and opens what its reader may read of what is sealed in it.
 func ReadOpened(data []byte, parts map[performatives.MessageID]performatives.SealedParts) (Entry, error) {
@@ -41,12 +53,12 @@ func ReadOpened(data []byte, parts map[performatives.MessageID]performatives.Sea
 	return e, e.Message.Open(parts[e.Message.ID])
 }
 
-// read also returns the entry if it is merely not canonical.
-func read(data []byte) (Entry, *Fault) {
+// read also returns the entry if it is merely not canonical, else what its fault comes from.
+func read(data []byte) (Entry, *Fault, error) {
 	m, stamp, recomputed, err := performatives.ReadDelivered(data)
 	if err != nil {
 		why := strings.Replace(err.Error(), ", at line 1, column ", ", at column ", 1) // the fault names the line of the export
-		return Entry{}, &Fault{Rule: unreadable(err), Why: why}
+		return Entry{}, &Fault{Rule: unreadable(err), Why: why}, err
 	}
 	e := Entry{Message: m, Stamp: stamp, Bytes: bytes.Clone(data), Recomputed: recomputed}
 	canonical, err := ijson.Canonicalise(jsontext.Value(data))
@@ -54,9 +66,9 @@ func read(data []byte) (Entry, *Fault) {
 		return e, &Fault{
 			Sequence: stamp.Sequence, Rule: Canonical,
 			Why: "the line is not the canonical form (RFC 8785) of its JSON",
-		}
+		}, nil
 	}
-	return e, nil
+	return e, nil, nil
 }
 
 // unreadable is the rule broken by an entry that cannot be read. A malformed

@@ -20,7 +20,7 @@ func ReadAll(r io.Reader) ([]Entry, error) {
 	var entries []Entry
 	in := newLines(r)
 	for in.next() {
-		e, fault := read(in.line)
+		e, fault, _ := read(in.line)
 		if fault != nil {
 			fault.Line = in.number
 			return nil, *fault

@@ -108,7 +108,7 @@ func NewVerifier(broker performatives.Key, expect Expect) *Verifier {
 // order of Rules.
 func (v *Verifier) Add(line []byte) []Fault {
 	v.lines++
-	e, fault := read(line)
+	e, fault, _ := read(line)
 	if e.Message == nil {
 		fault.Line, fault.Sequence = v.lines, v.next.Sequence+v.doubtful
 		v.doubtful++
