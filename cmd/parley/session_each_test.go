@@ -65,13 +65,15 @@ func verifiesLongList(t *testing.T, sessions int) {
 		root := rootCommand()
 		root.SetOut(&out)
 		root.SetErr(said)
-		root.SetArgs(append([]string{"session", "audit", "--json", "--url", w.URL, "--data", w.Data, "--timeout", "10s"}, args...))
+		root.SetArgs(append([]string{"session", "audit", "--json", "--url", w.URL, "--data", w.Data, "--timeout", testkit.Patience.String()}, args...))
 		err = root.ExecuteContext(ctx)
 		var report struct {
 			Transcripts []verdict
 			Next        string
 		}
-		testkit.Must(t, json.Unmarshal(out.Bytes(), &report))
+		if unread := json.Unmarshal(out.Bytes(), &report); unread != nil {
+			t.Fatalf("%v, and the report: %v", err, unread)
+		}
 		for _, v := range report.Transcripts {
 			if all = append(all, v.Session); !v.OK {
 				t.Errorf("%+v", v)
