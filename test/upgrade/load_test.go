@@ -176,7 +176,7 @@ func (l *load) says(nc *nats.Conn, t *talk, by *testkit.Principal, line line, la
 	envelope := by.Envelope(t.id, body)
 	var m *nats.Msg
 	if testkit.Until(l.ctx, func() bool {
-		m, err = nc.Request(api.Submit(by.Agent, t.id), envelope, 10*time.Second)
+		m, err = nc.Request(api.Submit(by.Agent, t.id), envelope, 20*time.Second)
 		switch {
 		case err != nil:
 			l.silent.Add(1)

@@ -35,7 +35,7 @@ const (
 	alice = performatives.Agent("human://acme.com/alice")
 
 	// patience is how long one test may take.
-	patience = 2 * time.Minute
+	patience = 6 * time.Minute
 )
 
 var built = flag.String("releases", "", "the directory in which .ci/upgrade has built earlier releases")
