@@ -1,9 +1,13 @@
 package fault_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/test/fault"
@@ -75,4 +79,25 @@ func opens(w *fault.Witness, stop <-chan struct{}) <-chan []*fault.Session {
 		}
 	}()
 	return done
+}
+
+// leader is the server that leads a stream.
+func leader(t testing.TB, url, stream string) string {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	testkit.Must(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	testkit.Must(t, err)
+	var leads string
+	testkit.Eventually(t, stream+" has a leader", func() bool {
+		one, cancel := context.WithTimeout(context.Background(), time.Second) // what is asked in an election may be lost
+		defer cancel()
+		s, err := js.Stream(one, stream)
+		if err == nil {
+			leads = s.CachedInfo().Cluster.Leader
+		}
+		return leads != ""
+	})
+	return leads
 }

@@ -4,8 +4,12 @@ package fault_test
 
 import (
 	"flag"
+	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // lasting is how long TestLong goes on.
@@ -39,4 +43,28 @@ func TestLong(t *testing.T) {
 		}
 	}
 	t.Logf("%d runs, %d faults, %d answers", runs, all.faults, all.answers)
+}
+
+// clusterKilled kills servers of a cluster of three, one at a time: the leader of the transcripts and
+// another one, in turn. TestLeadersKilled does so in every run of the tests.
+func clusterKilled(t *testing.T, seed uint64, kills int) tally {
+	random := rand.New(rand.NewPCG(seed, 0))
+	c := testkit.StartCluster(t, onDisk, 3)
+	keys := t.TempDir()
+	for range 3 {
+		startReplicated(t, keys, c.URL())
+	}
+	k := startTalk(t, c.URL(), 2, seed)
+	for n := range kills {
+		k.after(2)
+		victim := c.Servers[random.IntN(len(c.Servers))]
+		if n%2 == 0 {
+			victim = c.Named(leader(t, c.URL(), api.SessionsStream))
+		}
+		victim.Kill()
+		k.after(2)
+		victim.Start()
+		c.Healthy()
+	}
+	return k.check(t, c.URL(), kills, "kills of servers of a cluster")
 }
