@@ -281,9 +281,20 @@ func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		b.fails(err)
+	for _, action := range actions {
+		err := chromedp.Do(ctx, action)
+		for gone(err) {
+			err = chromedp.Do(ctx, action)
+		}
+		if err != nil {
+			b.fails(err)
+		}
 	}
+}
+
+// gone reports whether an action found a node that a live page has replaced before it did anything with it.
+func gone(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "Could not find node with given id")
 }
 
 // fails ends the test with what is on the page.
