@@ -46,9 +46,10 @@ func TestKeysOfANewerRelease(t *testing.T) {
 		if out, err := k.runs(before, "session", "verify", "--all"); err == nil || strings.Count(out, "FAULT ") != of-1 {
 			t.Errorf("%d sessions were there before the key, and all but the one that it opened cannot verify: %v\n%s", of, err, out)
 		}
-		if status := k.says("OBSERVE", `{"subject":"x"}`); status != http.StatusServiceUnavailable || !strings.Contains(k.broker.said.String(), "a hosted key does not open") {
-			t.Errorf("the hosted agent is answered %d:\n%s", status, k.broker.said)
+		if status := k.says("OBSERVE", `{"subject":"x"}`); status != http.StatusServiceUnavailable {
+			t.Errorf("the hosted agent is answered %d", status)
 		}
+		k.broker.logs("a hosted key does not open")
 		if other, err := k.runs(before, "log", "key"); err != nil || other == log {
 			t.Errorf("the log is %s %v", other, err)
 		}

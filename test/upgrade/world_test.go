@@ -196,6 +196,12 @@ func (b *broker) ready() error {
 	return nil
 }
 
+// logs waits for what the broker says: it may answer before its line is read here.
+func (b *broker) logs(text string) {
+	b.Helper()
+	testkit.Eventually(b, "the broker's log has "+text, func() bool { return strings.Contains(b.said.String(), text) })
+}
+
 // ends stops the broker by a signal, and reports whether it ended in order.
 func (b *broker) ends(by os.Signal) (inOrder bool) {
 	b.cmd.Process.Signal(by) //nolint:errcheck // it may have ended
