@@ -104,9 +104,7 @@ func (k *keyed) works(program string) {
 	k.Helper()
 	k.accepts(k.open, observed)
 	testkit.Must(k, k.negotiate(scripts[0]))
-	if status := k.says("OBSERVE", `{"subject":"x"}`); status != http.StatusOK {
-		k.Errorf("the hosted agent is answered %d", status)
-	}
+	testkit.Eventually(k, "the hosted agent speaks", func() bool { return k.says("OBSERVE", `{"subject":"x"}`) == http.StatusOK })
 	k.verifies(program, len(k.talks))
 	for _, args := range [][]string{{"log", "key"}, {"log", "verify", "--log-url", "http://" + k.address + "/log"}} {
 		out, err := k.runs(program, args...)
