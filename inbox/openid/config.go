@@ -34,16 +34,13 @@ type Config struct {
 // email is the claim that counts only if the provider has verified it.
 const email = "email"
 
-// The bounds of a configuration, in bytes.
-const (
-	maxConfig = 4 << 20
-	maxValue  = 320 // of a claim: the longest e-mail address
-)
+// maxValue is how many bytes a claim has at most: those of the longest e-mail address.
+const maxValue = 320
 
 // Load reads a configuration and the client's secret, whose file is relative to it. Unknown fields are
 // errors that name the line.
 func Load(path string) (*Config, error) {
-	data, err := read(path, maxConfig)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -57,19 +54,6 @@ func Load(path string) (*Config, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
-}
-
-func read(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close() //nolint:errcheck // opened read-only
-	data, err := io.ReadAll(io.LimitReader(file, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s: has more than %d bytes", path, most)
-	}
-	return data, err
 }
 
 // complete checks everything and reads the secret.
@@ -104,7 +88,7 @@ func (c *Config) complete(dir string) error {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	text, err := read(path, 4<<10)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("clientSecretFile: %w", err)
 	}

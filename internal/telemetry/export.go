@@ -84,7 +84,7 @@ func Open(e Exporter, families *Metrics, version, id string, log *zap.Logger) (*
 	return x, nil
 }
 
-// leftOut are signals that a variable of OpenTelemetry switches off.
+// leftOut reports whether a variable of OpenTelemetry switches a signal off.
 func leftOut(signal string) bool { return os.Getenv("OTEL_"+signal+"_EXPORTER") == "none" }
 
 // at is where a signal goes.
@@ -104,7 +104,7 @@ func (x *Export) openMetrics(families *Metrics) error {
 	return nil
 }
 
-// Log returns a log of which the collector gets every line too.
+// Log returns a log whose lines go to the collector, too.
 func (x *Export) Log(log *zap.Logger) (*zap.Logger, error) {
 	if x.base == nil || leftOut("LOGS") {
 		return log, nil
@@ -115,26 +115,11 @@ func (x *Export) Log(log *zap.Logger) (*zap.Logger, error) {
 	}
 	provider := sdklog.NewLoggerProvider(sdklog.WithProcessor(sdklog.NewBatchProcessor(exporter)), sdklog.WithResource(x.resource))
 	x.ends = append(x.ends, provider.Shutdown)
-	return log.WithOptions(zap.WrapCore(func(own zapcore.Core) zapcore.Core {
-		return zapcore.NewTee(own, leveled{otelzap.NewCore(scope, otelzap.WithLoggerProvider(provider)), own})
-	})), nil
-}
-
-// A leveled core writes what another one writes, whose level may change.
-type leveled struct {
-	zapcore.Core
-	as zapcore.LevelEnabler
-}
-
-func (l leveled) Enabled(at zapcore.Level) bool { return l.as.Enabled(at) }
-
-func (l leveled) With(fields []zapcore.Field) zapcore.Core { return leveled{l.Core.With(fields), l.as} }
-
-func (l leveled) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if l.Enabled(e.Level) {
-		return to.AddCore(e, l)
+	also, err := zapcore.NewIncreaseLevelCore(otelzap.NewCore(scope, otelzap.WithLoggerProvider(provider)), log.Core()) // at the log's level, whatever that is by then
+	if err != nil {
+		return log, fmt.Errorf("--otlp: %w", err)
 	}
-	return to
+	return log.WithOptions(zap.WrapCore(func(own zapcore.Core) zapcore.Core { return zapcore.NewTee(own, also) })), nil
 }
 
 // closesWithin is how long what is left may take to leave.
