@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/broker/cluster"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testkit"
@@ -90,36 +92,9 @@ func TestSilentOwner(t *testing.T) {
 	here, nc := at.OpenBroker()
 	w := fault.NewWitness(t, at.URL)
 	s := w.Open(alpha, beta)
-	silent := "silent"
-	for n := 0; cluster.OwnersAmong([]string{here.Options.ID, silent}).Of(s.ID) != silent; n++ {
-		silent = fmt.Sprint("silent", n)
-	}
-	js, err := jetstream.New(nc)
-	testkit.Must(t, err)
-	records, err := js.KeyValue(t.Context(), api.BrokersBucket)
-	testkit.Must(t, err)
+	silent, stop := pretend(t, here, nc, s.ID)
 	unread, err := nc.SubscribeSync(api.Forwarded(silent) + api.AllSubmits)
 	testkit.Must(t, err)
-	lives, stop := context.WithCancel(t.Context())
-	var beating sync.WaitGroup
-	beating.Go(func() {
-		own, err := records.Watch(lives, here.Options.ID)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		for record := range own.Updates() { // each heartbeat of the broker that is there is one of the silent one's
-			if record == nil {
-				continue
-			}
-			if _, err := records.Put(lives, silent, record.Value()); err != nil {
-				if lives.Err() == nil {
-					t.Error(err)
-				}
-				return
-			}
-		}
-	})
 	submit := func(act string) (code string, m *nats.Msg) {
 		t.Helper()
 		m, err := nc.Request(api.Submit(alpha, s.ID), []byte(act), time.Minute)
@@ -143,11 +118,79 @@ func TestSilentOwner(t *testing.T) {
 		t.Errorf("%d acts were forwarded: %v", handed, err)
 	}
 	stop()
-	beating.Wait()
 	for { // its record stops too, and acts are judged here again
 		if code, _ := submit("{}"); code == "400" {
 			break
 		}
 	}
+	at.close(here)
+}
+
+// pretend makes records of a broker that owns a session, until it is told to stop.
+func pretend(t *testing.T, here *server.Broker, nc *nats.Conn, id performatives.SessionID) (name string, stop func()) {
+	t.Helper()
+	name = "pretended"
+	for n := 0; cluster.OwnersAmong([]string{here.Options.ID, name}).Of(id) != name; n++ {
+		name = fmt.Sprint("pretended", n)
+	}
+	js, err := jetstream.New(nc)
+	testkit.Must(t, err)
+	records, err := js.KeyValue(t.Context(), api.BrokersBucket)
+	testkit.Must(t, err)
+	lives, die := context.WithCancel(t.Context())
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		own, err := records.Watch(lives, here.Options.ID)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for record := range own.Updates() { // each heartbeat of the broker that is there is one of this one's
+			if record == nil {
+				continue
+			}
+			if _, err := records.Put(lives, name, record.Value()); err != nil {
+				if lives.Err() == nil {
+					t.Error(err)
+				}
+				return
+			}
+		}
+	})
+	return name, func() { die(); beating.Wait() }
+}
+
+// TestAnswerLost has an owner that answers where the asker does not hear it: the link between their
+// servers is cut. The asker sends the same act again, and is answered by way of the broker that it
+// reaches.
+func TestAnswerLost(t *testing.T) {
+	t.Parallel()
+	at := newSite(t)
+	here, nc := at.OpenBroker()
+	w := fault.NewWitness(t, at.URL)
+	s := w.Open(alpha, beta)
+	owner, stop := pretend(t, here, nc, s.ID)
+	defer stop()
+	answers, err := nc.Subscribe(api.Forwarded(owner)+api.AllSubmits, func(m *nats.Msg) {
+		if m.Header.Get(api.AskerHeader) == "" {
+			m.Respond(m.Data) //nolint:errcheck // nobody waits then
+			return
+		}
+		end := strings.LastIndexByte(m.Reply, '.') + 1
+		nc.Publish(m.Reply[:end]+"-", []byte(m.Reply[end:])) //nolint:errcheck // likewise
+	})
+	testkit.Must(t, err)
+	testkit.Must(t, nc.Flush())
+	testkit.Eventually(t, "acts are forwarded", func() bool {
+		_, err := nc.Request(api.Submit(alpha, s.ID), []byte("{}"), time.Second)
+		return err != nil && forwarded(here) > 0
+	})
+	m, err := nc.Request(api.Submit(alpha, s.ID), []byte("{}"), testkit.Patience)
+	testkit.Must(t, err)
+	if string(m.Data) != "{}" {
+		t.Errorf("answered %s", m.Data)
+	}
+	testkit.Must(t, answers.Unsubscribe())
+	stop()
 	at.close(here)
 }

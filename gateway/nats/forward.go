@@ -38,12 +38,14 @@ type forwarded struct {
 // forwarder forwards acts to the owners of their sessions, and judges what other
 // brokers forward to this one. The owner answers whoever asked. It acknowledges many
 // acts in one message to the broker between them, which only has to know that it need
-// not judge them itself.
+// not judge them itself. The answer to an act that comes again goes through that broker:
+// the first one did not reach whoever asked.
 type forwarder struct {
 	g             *Gateway
 	answers       *pending.Answers[forwarded]
 	subscriptions []*nats.Subscription
 	breaker       breaker
+	repeats       repeats
 
 	mu   sync.Mutex
 	acks map[string][]string // numbers of acts that were answered here, by the reply prefix of the broker that forwarded them
@@ -96,7 +98,10 @@ func (f *forwarder) send(act forwarded) {
 	}
 	reply, err := f.answers.Put(act)
 	if err == nil {
-		header := nats.Header{api.AskerHeader: {act.r.Reply()}}
+		header := nats.Header{}
+		if !f.repeats.again(act) {
+			header.Set(api.AskerHeader, act.r.Reply())
+		}
 		maps.Copy(header, telemetry.Headers(f.g.parent(act.r)))
 		err = f.g.o.Conn.PublishMsg(&nats.Msg{Subject: api.Forwarded(act.owner) + act.subject, Reply: reply, Data: act.r.Data(), Header: header})
 		if err == nil {
