@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// breaker is a circuit breaker for each owner that did not answer though its record is
-// fresh: the link between two servers may be cut while both reach the third. While it is
-// open, acts for that owner are judged here with an indeterminate result, since the
-// owner may have received them before.
+// breaker is a circuit breaker for each owner that did not answer, or not where it should,
+// though its record is fresh: the link between two servers may be cut while both reach the
+// third. While it is open for an owner that did not answer, acts for it are judged here with
+// an indeterminate result, since the owner may have received them before.
 type breaker struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// breakerOpen is how long a breaker stays open. Then one act is forwarded, to see.
+// breakerOpen is how long a breaker stays open. Then one act tries the usual way.
 const breakerOpen = 10 * time.Second
 
 // trip opens the breaker of an owner that did not answer.
@@ -47,4 +47,11 @@ func (b *breaker) open(owner string, now time.Time) bool {
 		return false
 	}
 	return tripped
+}
+
+// tripped reports whether the breaker was tripped lately. Nobody probes.
+func (b *breaker) tripped(owner string, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return now.Before(b.until[owner])
 }

@@ -38,13 +38,14 @@ type forwarded struct {
 // forwarder forwards acts to the owners of their sessions, and judges what other
 // brokers forward to this one. The owner answers whoever asked. It acknowledges many
 // acts in one message to the broker between them, which only has to know that it need
-// not judge them itself. The answer to an act that comes again goes through that broker:
-// the first one did not reach whoever asked.
+// not judge them itself. When an act comes again, its answer did not reach whoever asked:
+// from then on, answers of that owner go through the broker between them for a while.
 type forwarder struct {
 	g             *Gateway
 	answers       *pending.Answers[forwarded]
 	subscriptions []*nats.Subscription
-	breaker       breaker
+	breaker       breaker // of owners that do not answer
+	lost          breaker // of owners whose answers did not reach an asker
 	repeats       repeats
 
 	mu   sync.Mutex
@@ -99,7 +100,7 @@ func (f *forwarder) send(act forwarded) {
 	reply, err := f.answers.Put(act)
 	if err == nil {
 		header := nats.Header{}
-		if !f.repeats.again(act) {
+		if !f.relays(act) {
 			header.Set(api.AskerHeader, act.r.Reply())
 		}
 		maps.Copy(header, telemetry.Headers(f.g.parent(act.r)))
@@ -112,6 +113,16 @@ func (f *forwarder) send(act forwarded) {
 		}
 	}
 	f.judge(act, err)
+}
+
+// relays reports whether the answer to an act has to go through this broker.
+func (f *forwarder) relays(act forwarded) bool {
+	now := time.Now()
+	if f.repeats.again(act) {
+		f.lost.trip(act.owner, now)
+		return true
+	}
+	return f.lost.tripped(act.owner, now)
 }
 
 // timedOut refuses an act that the owner did not answer in time. It is not judged here so
