@@ -85,7 +85,7 @@ func TestCodes(t *testing.T) {
 	told := map[session.Code]bool{}
 	for _, row := range rows(document(t, protocol)) {
 		name, ok := code(row[0])
-		if !ok || len(row) != 6 {
+		if !ok || len(row) != 5 {
 			continue
 		}
 		c := session.Code(name)
