@@ -49,11 +49,18 @@ export class Broker {
   /** Start one on free ports, without logins unless `dev` is false: an agent's URI is its token. */
   static async start(o: { dev?: boolean } = {}): Promise<Broker> {
     const data = await mkdtemp(join(tmpdir(), 'parley-'));
-    const [url, natsUrl] = [`http://127.0.0.1:${await freePort()}`, `nats://127.0.0.1:${await freePort()}`];
-    const faults = await Faults.between(url, natsUrl, () => broker.restart());
-    const broker: Broker = new Broker(data, url, natsUrl, o.dev ?? true, faults);
-    await broker.up();
-    return broker;
+    for (let left = 3; ; left--) {
+      const [url, natsUrl] = [`http://127.0.0.1:${await freePort()}`, `nats://127.0.0.1:${await freePort()}`];
+      const faults = await Faults.between(url, natsUrl, () => broker.restart());
+      const broker: Broker = new Broker(data, url, natsUrl, o.dev ?? true, faults);
+      try {
+        await broker.up();
+        return broker;
+      } catch (error) {
+        faults.close();
+        if (left === 0 || !String(error).includes('address already in use')) throw error; // else somebody was faster
+      }
+    }
   }
 
   /** The program `parley`: of `PARLEY_BINARY`, of the package for this platform, or on the PATH. */
@@ -72,10 +79,10 @@ export class Broker {
     this.#lines = createInterface(child.stdout)[Symbol.asyncIterator]();
     const failed = new Promise<never>((_, reject) => {
       child.on('error', reject);
-      child.on('exit', () => reject(new Error(`the broker does not start: ${said}`)));
+      child.on('close', () => reject(new Error(`the broker does not start: ${said}`)));
     });
     failed.catch(() => undefined); // it ends later, too
-    this.key = ((await Promise.race([this.#hear(), failed])) as { key: string }).key;
+    this.key = ((await Promise.race([this.#hear(), failed])) as { key?: string }).key ?? (await failed);
   }
 
   async #hear(): Promise<unknown> {

@@ -186,6 +186,22 @@ test('agents that start before their broker wait for it', async () => {
   assert.ok(sells);
 });
 
+test('an invitation that nobody answers in time is said to be so', async () => {
+  await using broker = await Broker.start();
+  await broker.kill();
+  await using buys = buyer({ url: broker.url });
+  await assert.rejects(buys.negotiate(SELLER, 'cups', cups(60), { timeout: 300 }), NoAnswer);
+});
+
+test('a broker that does not start says why', async () => {
+  await using broker = await Broker.start();
+  await broker.kill();
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(Number(new URL(broker.url).port), '127.0.0.1', resolve));
+  await assert.rejects(broker.up(), /the broker does not start: .*address already in use/s);
+  taken.close();
+});
+
 test('an offer that repeats another is refused, and not taken for what was said before', async () => {
   await using broker = await Broker.start();
   await using asks = agent({ url: broker.url, token: SELLER })

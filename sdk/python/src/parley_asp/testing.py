@@ -42,12 +42,18 @@ class Broker:
 
     def __init__(self, data: Path, *, dev: bool = True) -> None:
         self.data, self._dev = data, dev
-        self._http, self._nats = _free(), _free()
-        self.url, self.nats_url = f"http://127.0.0.1:{self._http}", f"nats://127.0.0.1:{self._nats}"
         self.process: subprocess.Popen[str] | None = None
         self.key = ""  # verifies receipts and transcripts
+        for left in range(3, -1, -1):
+            self._http, self._nats = _free(), _free()
+            try:
+                self.start()
+                break
+            except RuntimeError as error:
+                if not left or "address already in use" not in str(error):
+                    raise  # else somebody was faster
+        self.url, self.nats_url = f"http://127.0.0.1:{self._http}", f"nats://127.0.0.1:{self._nats}"
         self.faults = Faults(self._http, self._nats, self.restart)
-        self.start()
 
     @staticmethod
     def program() -> str:
