@@ -16,9 +16,9 @@ const exampleSession = "019478a3-0001"
 
 func sessionCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
-		Use: "session", Short: "list, show, follow, verify and export sessions",
+		Use: "session", Short: "list, show, follow, verify, export and erase sessions",
 		Long: "Sessions as the operator sees them, which is all of them, or with --as those of a\nprincipal.",
-	}, sessionLs(), sessionShow(), sessionTail(), sessionVerify(), sessionAudit(), sessionExport()))
+	}, sessionLs(), sessionShow(), sessionTail(), sessionVerify(), sessionAudit(), sessionExport(), sessionErase()))
 }
 
 func sessionLs() *cobra.Command {

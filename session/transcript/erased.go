@@ -40,29 +40,33 @@ func Erase(s *performatives.Stamp) ([]byte, error) {
 // IsErased reports whether a line is what is left of an entry that was erased.
 func IsErased(line []byte) bool { return bytes.HasPrefix(line, []byte(erasedStart)) }
 
-// readErased reads such a line, which has exactly these members in their canonical form.
-func readErased(line []byte) (s performatives.Stamp, ok bool) {
+var errNotErased = errors.New("the line is not what is left of an erased entry")
+
+// ReadErased reads such a line, which has exactly these members in their canonical form.
+func ReadErased(line []byte) (s performatives.Stamp, err error) {
 	var l erasedLine
 	if len(line) >= maxLine || json.Unmarshal(line, &l) != nil {
-		return s, false
+		return s, errNotErased
 	}
 	e := l.Erased
 	s = performatives.Stamp{Sequence: e.Sequence, PreviousHash: e.PreviousHash, Hash: e.Hash, Receipt: e.Receipt}
-	again, err := Erase(&s)
-	return s, err == nil && bytes.Equal(again, line)
+	if again, err := Erase(&s); err != nil || !bytes.Equal(again, line) {
+		return performatives.Stamp{}, errNotErased
+	}
+	return s, nil
 }
 
 // addErased checks what is left of an entry: its receipt, position, link and time.
 func (v *Verifier) addErased(line []byte) []Fault {
-	s, ok := readErased(line)
+	s, err := ReadErased(line)
 	c := check{Verifier: v, Entry: Entry{Stamp: s}}
-	if !ok {
+	if err != nil {
 		c.Stamp.Sequence = v.next.Sequence + v.doubtful
 		v.doubtful++
-		c.fault(JSON, "the line is not what is left of an erased entry")
+		c.fault(JSON, "%s", err)
 		return c.faults
 	}
-	err := c.keys.VerifyReceipt(&s)
+	err = c.keys.VerifyReceipt(&s)
 	c.receipt(err)
 	c.genuine, v.lost = err == nil, true // nobody knows who joined
 	c.sameKind(true)

@@ -316,7 +316,7 @@ def read_erased(line: bytes) -> Entry:
     receipt, sequence = _object(e.get("receipt"), "receipt"), e.get("sequence")
     if type(sequence) is not int or not 0 <= sequence < 2**53 or not all(isinstance(receipt.get(name), str) for name in _RECEIPT):
         raise Unreadable("json", "the line is not what is left of an erased entry")
-    left = {
+    left: JSON = {
         "hash": _text(e.get("hash"), "hash"), "previousHash": _text(e.get("previousHash"), "previousHash"),
         "receipt": {name: receipt[name] for name in _RECEIPT}, "sequence": sequence,
     }  # fmt: skip
