@@ -265,4 +265,3 @@ func TestEraseWaitsForTheArchive(t *testing.T) {
 	}
 	testkit.Refused(t, m, session.WrongState)
 }
-

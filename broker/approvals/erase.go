@@ -14,7 +14,7 @@ func (a *Approvals) Erase(ctx context.Context, s *session.State) error {
 	var all []*escalation.Item
 	s.Escalations(func(item *escalation.Item) { all = append(all, item) })
 	for _, item := range all {
-		if err := a.o.Store.Purge(ctx, api.EscalationsStream, api.Escalation(item.Org, string(item.Body.Urgency), string(item.ID))); err != nil {
+		if err := a.o.Store.Purge(ctx, api.EscalationsStream, api.Escalation(item.Org, item.Body.Urgency, string(item.ID))); err != nil {
 			return err
 		}
 		if err := a.o.Store.EraseAll(ctx, api.CaseLogStream, api.CaseLogOf(item.Org, string(item.ID))); err != nil {

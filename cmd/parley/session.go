@@ -29,6 +29,7 @@ func sessionLs() *cobra.Command {
   parley session ls --awaiting me --as agent://acme.com/alpha --key alpha.nk`,
 	}, api.SessionList, &q, nil, func(p api.Sessions, s render.Style) string { return render.Sessions(p.Sessions, s) })
 	cmd.Flags().StringVar(&q.State, "state", "", "only sessions in this `STATE`, such as CONVERSING")
+	cmd.Flags().StringVar(&q.With, "with", "", "only sessions in which this `URI` or domain takes part")
 	cmd.Flags().StringVar(&q.Awaiting, "awaiting", "", "only sessions that wait for an answer of --as; the only `WHOM` is me")
 	return cmd
 }
