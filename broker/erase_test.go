@@ -3,6 +3,7 @@ package broker_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,9 +15,11 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/session/transcript"
+	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testkit"
 )
@@ -159,7 +162,7 @@ func (w *shelf) erased(id performatives.SessionID, entries uint64, head performa
 // restart and a crash. The sessions beside it stay as they were.
 func TestErase(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, archive.Policy{After: time.Millisecond})
+	w := newShelf(t, archive.Policy{After: time.Millisecond, Closed: 24 * time.Hour})
 	s := w.told()
 	others := w.deals(3, 1)
 	w.holds(api.ArchiveStream, 4)
@@ -200,6 +203,15 @@ func TestErase(t *testing.T) {
 		proof, _, err := w.b.Broker.Parts.Ledger.Receipted(t.Context(), inclusion.Session, string(s.ID))
 		if err != nil || proof == nil || !bytes.Contains(proof.Leaf, []byte(view.Head.Hash)) {
 			t.Errorf("the proof of its end: %+v, %v", proof, err)
+		}
+	}
+	for stream, subject := range map[string]string{api.ArchiveStream: api.Archive(s.ID), api.ArchiveIndexStream: api.ArchiveIndexPage} {
+		kept, err := w.js.Stream(t.Context(), stream)
+		testkit.Must(t, err)
+		m, err := kept.GetLastMsgForSubject(t.Context(), subject)
+		testkit.Must(t, err)
+		if ttl, err := time.ParseDuration(m.Header.Get(store.TTLHeader)); err != nil || ttl > 24*time.Hour || ttl < 23*time.Hour {
+			t.Errorf("what is left in %s expires after %s, %v", stream, ttl, err)
 		}
 	}
 	var last api.ErasedSession
@@ -264,4 +276,35 @@ func TestEraseWaitsForTheArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Refused(t, m, session.WrongState)
+}
+
+// A broker that has the session cached drops it when another one erases it.
+func TestEraseReachesPeers(t *testing.T) {
+	t.Parallel()
+	at := newSite(t)
+	archives := func(o *server.BrokerOptions) { o.Archive = archive.Policy{After: time.Millisecond} }
+	one, _ := at.OpenBroker(archives)
+	two, _ := at.OpenBroker(archives)
+	at.meet(one, two)
+	w := fault.NewWitness(t, at.URL)
+	s := w.Open(alpha, beta)
+	s.Say(alpha, "CLOSE", "{}")
+	get := func(b *server.Broker) error {
+		_, err := b.Parts.Reads.SessionGet(t.Context(), api.Caller{Operator: true}, api.GetSession{Session: s.ID})
+		return err
+	}
+	for _, b := range []*server.Broker{one, two} {
+		testkit.Eventually(t, "the session is in the archive", func() bool { return b.Parts.List.PageOf(s.ID) > 0 && get(b) == nil && b.Command.InMemory(s.ID) })
+	}
+	var erased api.ErasedSession
+	w.Call(api.SessionErase.Name, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &erased)
+	for _, b := range []*server.Broker{one, two} {
+		testkit.Eventually(t, "it is erased at each broker", func() bool { return errors.Is(get(b), transcript.ErrErased) })
+		if row, _ := b.Parts.List.Row(s.ID); len(row.Participants) > 0 {
+			t.Errorf("the row: %+v", row)
+		}
+	}
+	w.Call(api.SessionErase.Name, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &erased)
+	at.close(one)
+	at.close(two)
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -180,7 +181,14 @@ func (a *Archiver) writeLeft(ctx context.Context, id performatives.SessionID, le
 		return err
 	}
 	newest := has.whole.stored[len(has.whole.stored)-1]
-	expire, err := expiry(newest)
+	timed, err := a.o.Store.At(ctx, api.ArchiveStream, newest.Sequence) // a batch has no times
+	if err != nil {
+		return err
+	}
+	if timed == nil {
+		return errIncomplete // it has just expired
+	}
+	expire, err := expiry(timed)
 	if err != nil {
 		return err
 	}
@@ -213,8 +221,8 @@ func expiry(m *store.Message) (string, error) {
 		return "", nil
 	}
 	whole, err := time.ParseDuration(header)
-	if err != nil {
-		return "", err
+	if err != nil || m.Time.IsZero() {
+		return "", fmt.Errorf("a message expires after %q from an unknown time: %w", header, err)
 	}
 	return max(time.Second, (whole - time.Since(m.Time)).Round(time.Second)).String(), nil
 }
