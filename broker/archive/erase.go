@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -214,15 +213,20 @@ func (a *Archiver) writeLeft(ctx context.Context, id performatives.SessionID, le
 	return nil
 }
 
+var errNoTime = errors.New("nobody knows when the message was written, after which it expires")
+
 // expiry is the lifetime that a message has left, "" for ever.
 func expiry(m *store.Message) (string, error) {
 	header := m.Header.Get(store.TTLHeader)
 	if header == "" {
 		return "", nil
 	}
+	if m.Time.IsZero() {
+		return "", errNoTime
+	}
 	whole, err := time.ParseDuration(header)
-	if err != nil || m.Time.IsZero() {
-		return "", fmt.Errorf("a message expires after %q from an unknown time: %w", header, err)
+	if err != nil {
+		return "", err
 	}
 	return max(time.Second, (whole - time.Since(m.Time)).Round(time.Second)).String(), nil
 }
