@@ -52,7 +52,8 @@ type Held struct {
 type HeldRow struct {
 	State        string                `json:"state"`
 	Participants []performatives.Agent `json:"participants"`
-	Entries      uint64                `json:"entries"` // of the transcript that it was made from
+	Entries      uint64                `json:"entries"`         // of the transcript that it was made from
+	Erased       string                `json:"erased,omitzero"` // when the session was erased
 }
 
 // A HeldCopy is one entry in one inbox.
@@ -70,4 +71,16 @@ type HeldInbox struct {
 	Agent  performatives.Agent `json:"agentId"`
 	Copies uint64              `json:"copies"`
 	Last   performatives.Hash  `json:"sha256"` // of the bytes of the last copy
+}
+
+// EraseSession is the request of session.erase.
+type EraseSession struct {
+	Session performatives.SessionID `json:"sessionId"`
+}
+
+// ErasedSession is the reply of session.erase.
+type ErasedSession struct {
+	Session performatives.SessionID `json:"sessionId"`
+	Erased  string                  `json:"erased"`  // when, the first time
+	Entries uint64                  `json:"entries"` // of which a line is left
 }

@@ -176,6 +176,8 @@ var (
 		"a transcript as it is stored, readable or not")
 	AuditSession = define[AuditRef, Held]("audit.session", Operator, Read,
 		"what the store holds of a session beside its transcript")
+	SessionErase = define[EraseSession, ErasedSession]("session.erase", Operator, Write,
+		"erase an archived session: hashes and receipts are left")
 	HumanEnrol = define[EnrolHuman, Enrolment]("human.enrol", Operator, Write,
 		"make a code by which a human's browser enrols a key of its own")
 )

@@ -94,6 +94,9 @@ func isRefusal(err error) bool {
 
 // trouble logs an internal cause and answers without it.
 func (b *Broker) trouble(what string, id performatives.SessionID, err error, more ...zap.Field) error {
+	if errors.Is(err, errErased) {
+		return session.NoSuchSession()
+	}
 	b.o.Log.Error(what, append(more, zap.String("session", string(id)), zap.Error(err))...)
 	return session.Busy()
 }

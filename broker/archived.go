@@ -3,14 +3,24 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // errNotEnded means that a session cannot be archived now.
 var errNotEnded = errors.New("the session has not ended, or side effects are not applied")
+
+// errErased is for a session of which hashes and receipts are left. Nobody has a part in it any more.
+var errErased = fmt.Errorf("%w: %w", session.NoSuchSession(), transcript.ErrErased)
+
+// Forget drops what is cached of a session that was erased.
+func (b *Broker) Forget(id performatives.SessionID) {
+	b.sessions.run(id, func(_ context.Context, l *cachedSession) { l.forget(b.o.Modes) })
+}
 
 // Ended is the row of a session that may be archived.
 func (b *Broker) Ended(ctx context.Context, id performatives.SessionID) (sessionlist.Row, error) {
@@ -32,6 +42,9 @@ func (b *Broker) fromArchive(ctx context.Context, l *cachedSession) (is bool, er
 	entries, err := b.parts.Reader.Archived(ctx, l.id)
 	if err != nil || entries == nil {
 		return false, err
+	}
+	if transcript.IsErased(entries[0].Data) {
+		return true, errErased
 	}
 	for _, d := range l.unapplied {
 		b.parts.Members.Applied(d.position)

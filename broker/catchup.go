@@ -171,6 +171,9 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, errErased) {
+		return errErased
+	}
 	if ctx.Err() == nil {
 		b.o.Log.Error("session not read", zap.String("session", string(id)), zap.Error(err))
 	}

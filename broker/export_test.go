@@ -17,7 +17,7 @@ import (
 // process had died there; the channel closes when that has happened. Points
 // from then on are not reached any more.
 func (b *Broker) StopAt(where string) <-chan struct{} {
-	if !slices.Contains(append(Failpoints(), archive.Failpoints()...), where) {
+	if !slices.Contains(slices.Concat(Failpoints(), archive.Failpoints(), archive.ErasurePoints()), where) {
 		panic("no such point: " + where)
 	}
 	stopped := make(chan struct{})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/broker/approvals"
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/broker/availability"
 	"github.com/parley-asp/parley/broker/custody"
@@ -135,6 +136,8 @@ type Broker struct {
 
 	rules     atomic.Pointer[escalation.Rules] // Options.Escalations at first
 	assessing *limits.Scheduler                // slots in which cards are assessed
+	archiver  *archive.Archiver
+	approvals atomic.Pointer[approvals.Approvals] // Parts.Approvals, for the session list, which is opened before
 
 	closers []func(context.Context) // of what is open, in the order of opening
 }

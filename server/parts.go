@@ -219,6 +219,7 @@ func (b *Broker) openApprovals(ctx context.Context) error {
 	})
 	if err == nil {
 		b.Parts.Approvals = opened
+		b.approvals.Store(opened)
 		b.closes(opened.Close)
 	}
 	return err
@@ -247,8 +248,10 @@ func (b *Broker) openMembership(ctx context.Context) error {
 func (b *Broker) openArchiver(ctx context.Context) error {
 	opened, err := archive.Open(ctx, archive.Options{
 		Store: b.Parts.Store, List: b.Parts.List, Policy: b.Options.Archive, Log: b.Options.Log, Ended: b.Command.Ended, Failpoint: b.Command.Reach,
+		Erase: b.erase, Modes: b.Options.Modes,
 	})
 	if err == nil {
+		b.archiver = opened
 		b.closes(opened.Close)
 	}
 	return err

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/client/audit"
 	"github.com/parley-asp/parley/performatives"
@@ -27,6 +30,14 @@ func TestRestoredIsComplete(t *testing.T) {
 		ids = append(ids, from.Open(from.Principal(alpha), from.Principal(beta)))
 	}
 	nc, stop, err := server.Store(server.Options{Data: from.Data, NATS: from.URL})
+	testkit.Must(t, err)
+	js, err := jetstream.New(nc)
+	testkit.Must(t, err)
+	cases, err := js.Stream(t.Context(), api.CaseLogStream)
+	testkit.Must(t, err)
+	denies := cases.CachedInfo().Config
+	denies.DenyDelete = true // as an earlier version did
+	_, err = js.UpdateStream(t.Context(), denies)
 	testkit.Must(t, err)
 	file, err := os.Create(filepath.Join(t.TempDir(), "parley.tar"))
 	testkit.Must(t, err)
@@ -50,6 +61,12 @@ func TestRestoredIsComplete(t *testing.T) {
 		testkit.Must(t, err)
 		_, err = backup.Restore(t.Context(), nc, io.NewSectionReader(file, 0, math.MaxInt64), backup.Options{})
 		testkit.Must(t, err)
+		if js, err = jetstream.New(nc); err != nil {
+			t.Fatal(err)
+		}
+		if cases, err = js.Stream(t.Context(), api.CaseLogStream); err != nil || cases.CachedInfo().Config.DenyDelete {
+			t.Errorf("%s: sessions cannot be erased: %v", name, err)
+		}
 		stop()
 		b := testkit.StartBroker(t, o)
 		operator, err := client.ConnectOperator(t.Context(), b.URL, client.Login(testkit.Signer(t, b.Operator())))

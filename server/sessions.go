@@ -28,9 +28,25 @@ func (b *Broker) participants(id performatives.SessionID) (all []performatives.A
 	return row.Participants, row.State.Over()
 }
 
-// moved tells those who take turns that a session went on.
+// moved tells those who take turns that a session went on. Of one that was erased, nothing stays in memory.
 func (b *Broker) moved(id performatives.SessionID, row sessionlist.Row) {
+	if row.Erased != "" {
+		b.Command.Forget(id)
+		if opened := b.approvals.Load(); opened != nil { // otherwise they will be read without the session's
+			opened.Forget(id)
+		}
+	}
 	b.Turns.Moved(id, row.Participants, row.State.Over())
+}
+
+// erase takes away what is kept of a session beside its transcript.
+func (b *Broker) erase(ctx context.Context, s *session.State) error {
+	for _, a := range s.Participants() {
+		if err := b.Turns.KeepPrivate(ctx, a, s.ID, nil); err != nil {
+			return err
+		}
+	}
+	return b.Parts.Approvals.Erase(ctx, s)
 }
 
 // look is a session as it is now, if the agent has a part in it.

@@ -67,6 +67,7 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.AuditSessions, b.Parts.Reads.AuditSessions),
 		verbs.Handle(api.AuditMessages, b.Parts.Reads.AuditMessages),
 		verbs.Handle(api.AuditSession, b.Parts.Reads.AuditSession),
+		verbs.Handle(api.SessionErase, b.archiver.SessionErase),
 		verbs.Handle(api.HumanEnrol, b.Parts.Registry.HumanEnrol),
 	}
 }

@@ -50,6 +50,9 @@ func (s *Store) openStreams(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", oldCaseLogs, err)
 	}
 	for _, c := range fixedStreams(retention, s.o.InboxAge) {
+		if known, err := s.js.Stream(ctx, c.Name); err == nil && known.CachedInfo().Config.DenyDelete {
+			c.DenyDelete = true // a stream cannot give that up
+		}
 		if c.Replicas, err = s.replicas(ctx, c.Name); err == nil {
 			streams[c.Name], err = create(ctx, func(ctx context.Context) (jetstream.Stream, error) { return s.js.CreateOrUpdateStream(ctx, c) })
 		}
@@ -82,9 +85,9 @@ func fixedStreams(retention jetstream.RetentionPolicy, inboxAge time.Duration) [
 			Name: api.EscalationsStream, Subjects: []string{api.AllEscalations}, Description: "the escalation inbox",
 			MaxMsgsPerSubject: 64, AllowDirect: true,
 		},
-		{ // the case logs: they are nowhere else, so never deleted either
+		{ // the case logs: they are nowhere else, so deleted only with a session that is erased
 			Name: api.CaseLogStream, Subjects: []string{api.AllCaseLogs, api.AllPeople}, Description: "who claimed, said and was told what about escalations",
-			DenyDelete: true, DenyPurge: true, AllowDirect: true,
+			DenyPurge: true, AllowDirect: true,
 		},
 		{ // work queue: a due timer is gone once a broker has looked at it
 			Name: api.TimersStream, Subjects: []string{"asp.timer.>"}, Description: "durable timers",
@@ -99,13 +102,13 @@ func fixedStreams(retention jetstream.RetentionPolicy, inboxAge time.Duration) [
 			DenyDelete: true, DenyPurge: true, AllowDirect: true,
 		},
 	}
-	if retention == jetstream.WorkQueuePolicy {
+	if retention == jetstream.WorkQueuePolicy { // single messages are deleted where a session is erased
 		configs = append(configs, jetstream.StreamConfig{
 			Name: api.ArchiveStream, Subjects: []string{api.AllArchive}, Description: "transcripts of sessions that are over",
-			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
+			DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
 		}, jetstream.StreamConfig{
 			Name: api.ArchiveIndexStream, Subjects: []string{api.ArchiveIndexPage}, Description: "list of the sessions in the archive",
-			DenyDelete: true, DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
+			DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
 		})
 	}
 	for n := range configs {

@@ -35,6 +35,10 @@ const (
 
 // Messages are the messages that the archive has of a session.
 func Messages(id performatives.SessionID, entries []Entry) (all []store.Message, err error) {
+	return messages(id, entries, zstdDictionary)
+}
+
+func messages(id performatives.SessionID, entries []Entry, how string) (all []store.Message, err error) {
 	var part []byte
 	for i, e := range entries {
 		text, err := e.line()
@@ -47,9 +51,9 @@ func Messages(id performatives.SessionID, entries []Entry) (all []store.Message,
 			continue
 		}
 		m := store.Message{Subject: api.Archive(id), Header: store.Header{
-			partHeader: {strconv.Itoa(len(all) + 1)}, compressionHeader: {zstdDictionary}, api.FormatHeader: {strconv.Itoa(performatives.Format)},
+			partHeader: {strconv.Itoa(len(all) + 1)}, compressionHeader: {how}, api.FormatHeader: {strconv.Itoa(performatives.Format)},
 		}}
-		if m.Data, err = compress(zstdDictionary, part); err != nil {
+		if m.Data, err = compress(how, part); err != nil {
 			return nil, err
 		}
 		if last {

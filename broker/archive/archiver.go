@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,6 +14,7 @@ import (
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -26,6 +28,10 @@ type Options struct {
 	// Ended is a session's row once it has ended and all its side effects are applied;
 	// until then it is an error, and the session is asked for again.
 	Ended func(context.Context, performatives.SessionID) (sessionlist.Row, error)
+
+	// Erase takes away what is kept of a session beside its transcript, and may be called again.
+	Erase func(context.Context, *session.State) error
+	Modes session.Modes // by which it is replayed for that
 
 	// Failpoint, if there is one, is called at each of Failpoints.
 	Failpoint func(name string)
@@ -46,6 +52,8 @@ type Archiver struct {
 	reader *Reader
 	queue  *store.Queue
 	work   *background.Group
+
+	erasing sync.Mutex // one session at a time
 }
 
 // Open starts an archiver; with the zero Policy, one that does nothing.

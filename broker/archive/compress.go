@@ -18,6 +18,7 @@ const compressionHeader = "Asp-Packed"
 const (
 	zstdPlain      = "zstd"          // RFC 8878
 	zstdDictionary = "zstd-words-v1" // the same, with the dictionary
+	zstdErased     = "zstd-erased"   // zstdPlain of what is left of erased entries, which versions before it refuse to read
 )
 
 // dictionary is what transcripts have in common. What was compressed with it cannot be
@@ -61,7 +62,7 @@ func decompress(m *store.Message) ([]byte, error) {
 	switch how := m.Header.Get(compressionHeader); how {
 	case "":
 		return m.Data, nil
-	case zstdPlain, zstdDictionary:
+	case zstdPlain, zstdDictionary, zstdErased:
 		d, err := decoder()
 		if err != nil {
 			return nil, err

@@ -126,28 +126,58 @@ func (r *Reader) All(ctx context.Context, id performatives.SessionID, n uint64) 
 // errIncomplete means that the archive lacks entries of a session.
 var errIncomplete = errors.New("the archive lacks entries")
 
-// Archived is the transcript of a session in the archive, nil where the archive does not have all of it.
+// Archived is the transcript of a session in the archive, or what is left of it, nil where the archive does not have
+// all of it.
 func (r *Reader) Archived(ctx context.Context, id performatives.SessionID) (entries []Entry, err error) {
 	if !r.store.Archives() {
 		return nil, nil
 	}
 	last, err := r.store.Last(ctx, api.ArchiveStream, api.Archive(id))
-	if err != nil || last == nil || last.Header.Get(lastHeader) == "" {
+	if err != nil || last == nil || last.Header.Get(lastHeader) == "" && !isErased(last) {
 		return nil, err
 	}
-	want, err := strconv.Atoi(last.Header.Get(lastHeader))
+	has, err := r.holding(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.store.Read(ctx, api.ArchiveStream, api.Archive(id), 0, func(m store.Message) error {
+	if has.left.complete() {
+		return has.left.entries, nil
+	}
+	if !has.whole.complete() {
+		return nil, fmt.Errorf("session %s: %w: it has %d of %d", id, errIncomplete, len(has.whole.entries), has.whole.want)
+	}
+	return has.whole.entries, nil
+}
+
+// A holding is what the archive has of a session. Only while it is being erased, it has both.
+type holding struct{ whole, left parts }
+
+// parts are the messages of a transcript, or of what is left of it.
+type parts struct {
+	entries []Entry
+	want    int // so many entries, as the last message says; 0 if it is not there
+	stored  []*store.Message
+}
+
+func (p *parts) complete() bool { return p.want > 0 && len(p.entries) == p.want }
+
+func (r *Reader) holding(ctx context.Context, id performatives.SessionID) (h holding, err error) {
+	err = r.store.Read(ctx, api.ArchiveStream, api.Archive(id), 0, func(m store.Message) error {
+		of := &h.whole
+		if isErased(&m) {
+			of = &h.left
+		}
 		more, err := entriesIn(&m)
-		entries = append(entries, more...)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	if len(entries) != want {
-		return nil, fmt.Errorf("session %s: %w: it has %d of %d", id, errIncomplete, len(entries), want)
-	}
-	return entries, nil
+		if err != nil {
+			return err
+		}
+		if last := m.Header.Get(lastHeader); last != "" {
+			if of.want, err = strconv.Atoi(last); err != nil {
+				return err
+			}
+		}
+		of.entries, of.stored = append(of.entries, more...), append(of.stored, &m)
+		return nil
+	})
+	return h, err
 }

@@ -176,7 +176,7 @@ func (x *Reads) heldHead(ctx context.Context, held *api.Held) error {
 func (x *Reads) heldRow(ctx context.Context, held *api.Held) error {
 	row, err := x.o.List.Stored(ctx, held.Session)
 	if row != nil {
-		held.Index = &api.HeldRow{State: row.State.String(), Participants: row.Participants, Entries: row.Entries}
+		held.Index = &api.HeldRow{State: row.State.String(), Participants: row.Participants, Entries: row.Entries, Erased: row.Erased}
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package reads
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-json-experiment/json"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // maxScanned bounds the sessions that one page of checks is chosen from.
@@ -59,6 +61,9 @@ func (x *Reads) check(ctx context.Context, a performatives.Agent, id performativ
 			check, ok = api.ViewCheck(&s.State, a, s.At)
 		}
 	})
+	if errors.Is(err, transcript.ErrErased) {
+		return check, false, nil
+	}
 	return check, ok, err
 }
 

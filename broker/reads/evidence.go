@@ -2,6 +2,7 @@ package reads
 
 import (
 	"context"
+	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/session/evidence"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 // maxRedact bounds the terms that one bundle is redacted of.
@@ -37,7 +39,9 @@ func (x *Reads) SessionEvidence(ctx context.Context, c api.Caller, q api.GetEvid
 		}
 		ask.Since = *page.Next
 	}
-	if b, err = evidence.Make(entries, sealed); err != nil {
+	if b, err = evidence.Make(entries, sealed); errors.Is(err, transcript.ErrErased) {
+		return b, erased(c, q.Session)
+	} else if err != nil {
 		return b, err
 	}
 	b.BrokerKeys = x.o.Keys

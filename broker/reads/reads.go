@@ -10,6 +10,7 @@ package reads
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ import (
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/transcript"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -110,14 +112,24 @@ func (x *Reads) Existing(ctx context.Context, c api.Caller, id performatives.Ses
 		if s.State.Phase != session.Idle {
 			refusal = look(s)
 		}
-	}); err != nil {
+	}); errors.Is(err, transcript.ErrErased) {
+		return erased(c, id)
+	} else if err != nil {
 		return err
 	}
 	return refusal
 }
 
+// erased tells an operator that a session was erased; others have no part in it.
+func erased(c api.Caller, id performatives.SessionID) error {
+	if !c.Operator {
+		return session.NoSuchSession()
+	}
+	return fmt.Errorf("%w: %w", session.Refuse(session.UnknownSession, "session %s was erased: session.messages has the hashes and receipts that are left", id), transcript.ErrErased)
+}
+
 // Listed reads what session.list shows. A delegate who was asked and has not joined sees
-// that too. A session with a broken transcript is left out, so that the others can be listed.
+// that too. A session with a broken transcript, or that was erased, is left out, so that the others can be listed.
 func (x *Reads) Listed(ctx context.Context, c api.Caller, id performatives.SessionID, read func(*Session) error) error {
 	var err error
 	if looked := x.o.View(ctx, id, func(s *Session) {
@@ -127,7 +139,7 @@ func (x *Reads) Listed(ctx context.Context, c api.Caller, id performatives.Sessi
 		if c.Operator || s.State.HasPart(c.Agent) || x.MayAudit(c, s) || x.DecidesIn(c, s) {
 			err = read(s)
 		}
-	}); looked != nil && !errors.Is(looked, cluster.ErrBroken) {
+	}); looked != nil && !errors.Is(looked, cluster.ErrBroken) && !errors.Is(looked, transcript.ErrErased) {
 		return looked
 	}
 	return err

@@ -2,6 +2,7 @@ package reads
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/transcript"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -146,7 +148,11 @@ func (x *Reads) messages(ctx context.Context, reader, opens api.Caller, q api.Li
 		}
 		return nil
 	}
-	if err := x.Readable(ctx, reader, q.Session, look); err != nil {
+	err := x.Readable(ctx, reader, q.Session, look)
+	if errors.Is(err, transcript.ErrErased) && q.Message == "" {
+		return x.o.Reader.Page(ctx, q, nil, true, archive.Opens{})
+	}
+	if err != nil {
 		return api.Messages{}, err
 	}
 	unsealed, err := x.o.Unsealed(ctx, &state, opens.Agent)

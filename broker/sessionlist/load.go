@@ -80,6 +80,7 @@ func (l *List) loadArchived(ctx context.Context, work *background.Group, ended *
 		if !old {
 			l.SetPage(page, rows)
 		}
+		l.followed(page)
 	})
 	if err != nil {
 		return err

@@ -55,6 +55,18 @@ func (t *table) insert(s runs, r uint32) runs {
 	return s
 }
 
+// remove takes a row out, if it is there.
+func (t *table) remove(s runs, r uint32) runs {
+	run, at, ok := t.find(s, t.rows[r].id)
+	if !ok {
+		return s
+	}
+	if s[run] = slices.Delete(s[run], at, at+1); len(s[run]) == 0 {
+		return slices.Delete(s, run, run+1)
+	}
+	return s
+}
+
 // before are the rows before a position, the last first.
 func (s runs) before(run, at int) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {

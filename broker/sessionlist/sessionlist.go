@@ -51,7 +51,8 @@ type Row struct {
 	Entries      uint64                `json:"entries"`             // of the transcript that the row was made from
 	Mode         string                `json:"mode,omitzero"`       // "" in a row of an older version
 	Owed         Owed                  `json:"obligations,omitzero"`
-	Dues         *Dues                 `json:"due,omitzero"` // nil while nothing is open of its obligations, and there is no dispute
+	Dues         *Dues                 `json:"due,omitzero"`    // nil while nothing is open of its obligations, and there is no dispute
+	Erased       string                `json:"erased,omitzero"` // when the session was erased; memory has it not
 }
 
 // A Listed session is a session with its row.
@@ -68,6 +69,7 @@ type List struct {
 
 	mu       sync.RWMutex
 	table    *table
+	newest   uint64                          // page of the archive's index that was followed
 	open     tally                           // of sessions that are open, or about to be
 	reserved map[performatives.SessionID]Row // those that are about to be
 	busy     map[performatives.Agent]int     // open sessions by participant

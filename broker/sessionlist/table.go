@@ -110,7 +110,13 @@ func (t *table) put(id performatives.SessionID, row Row) {
 	r, ok := t.rowOf(c)
 	if ok {
 		t.count(r, -1)
+		before := slices.Clone(t.participants(r))
 		t.fill(r, row)
+		for _, n := range before {
+			if !slices.Contains(t.participants(r), n) { // of a session that was erased
+				t.of[n] = t.remove(t.of[n], r)
+			}
+		}
 	} else {
 		r = t.add(c, row)
 		t.all = t.insert(t.all, r)
@@ -165,18 +171,20 @@ func (t *table) page(id performatives.SessionID) uint64 {
 
 func (t *table) setPage(id performatives.SessionID, page uint64) {
 	if r, ok := t.rowOf(compact(id)); ok {
-		t.rows[r].page = uint32(page) //nolint:gosec // there are fewer pages
+		t.rows[r].page = max(t.rows[r].page, uint32(page)) //nolint:gosec // there are fewer pages
 	}
 }
 
 // sort sorts all rows that were added. A session that was added twice was moving
-// to the archive: one of its rows has the page.
+// to the archive, or its page was written again: the row on the newest page counts.
 func (t *table) sort() {
 	all := make([]uint32, len(t.rows))
 	for r := range t.rows {
 		all[r] = uint32(r)
 	}
-	slices.SortFunc(all, func(a, b uint32) int { return bytes.Compare(t.rows[a].id[:], t.rows[b].id[:]) })
+	slices.SortFunc(all, func(a, b uint32) int {
+		return cmp.Or(bytes.Compare(t.rows[a].id[:], t.rows[b].id[:]), cmp.Compare(t.rows[b].page, t.rows[a].page))
+	})
 	all = slices.CompactFunc(all, func(a, b uint32) bool {
 		same := t.rows[a].id == t.rows[b].id
 		if same {

@@ -130,6 +130,19 @@ func (l *List) SetPage(page uint64, rows []Listed) {
 	}
 }
 
+func (l *List) followed(page uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.newest = page
+}
+
+// Followed is the newest page of the archive's index that memory has.
+func (l *List) Followed() uint64 {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.newest
+}
+
 // PageOf is the page of the archive's index that has a session's row, 0 for none.
 func (l *List) PageOf(id performatives.SessionID) uint64 {
 	l.mu.RLock()

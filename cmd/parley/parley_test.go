@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "prefix": prefix, "terminate": terminate, "cut": cut, "capture": capture,
+			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "prefix": prefix, "terminate": terminate, "cut": cut, "capture": capture, "eventually": eventually,
 		},
 	})
 }
@@ -142,6 +142,16 @@ func await() {
 	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	check(testkit.Serving(ctx, http.DefaultClient, "http://"+os.Getenv("PARLEY_HTTP")+"/healthz"))
+}
+
+// eventually runs a program until it succeeds.
+func eventually(ts *testscript.TestScript, _ bool, args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	defer cancel()
+	var err error
+	if testkit.Until(ctx, func() bool { err = ts.Exec(args[0], args[1:]...); return err == nil }) != nil {
+		ts.Fatalf("%v: %v", args, err)
+	}
 }
 
 func exists(file string) bool {

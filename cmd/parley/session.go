@@ -16,9 +16,9 @@ const exampleSession = "019478a3-0001"
 
 func sessionCommand() *cobra.Command {
 	return connects(group(&cobra.Command{
-		Use: "session", Short: "list, show, follow, verify and export sessions",
+		Use: "session", Short: "list, show, follow, verify, export and erase sessions",
 		Long: "Sessions as the operator sees them, which is all of them, or with --as those of a\nprincipal.",
-	}, sessionLs(), sessionShow(), sessionTail(), sessionVerify(), sessionAudit(), sessionExport()))
+	}, sessionLs(), sessionShow(), sessionTail(), sessionVerify(), sessionAudit(), sessionExport(), sessionErase()))
 }
 
 func sessionLs() *cobra.Command {
@@ -29,6 +29,7 @@ func sessionLs() *cobra.Command {
   parley session ls --awaiting me --as agent://acme.com/alpha --key alpha.nk`,
 	}, api.SessionList, &q, nil, func(p api.Sessions, s render.Style) string { return render.Sessions(p.Sessions, s) })
 	cmd.Flags().StringVar(&q.State, "state", "", "only sessions in this `STATE`, such as CONVERSING")
+	cmd.Flags().StringVar(&q.With, "with", "", "only sessions in which this `URI` or domain takes part")
 	cmd.Flags().StringVar(&q.Awaiting, "awaiting", "", "only sessions that wait for an answer of --as; the only `WHOM` is me")
 	return cmd
 }

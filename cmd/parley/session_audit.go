@@ -205,8 +205,8 @@ func (v *verify) against(ctx context.Context, c connection, held api.Held) (foun
 		data = nil
 	}
 	sealed := func() (parts, error) { return c.Sealed(ctx, held.Session, 0) }
-	if found, err = v.verdict(string(held.Session), data, v.of(held.Session), sealed); err != nil || !found.OK {
-		return found, err // nothing can be derived from a faulty transcript
+	if found, err = v.verdict(string(held.Session), data, v.of(held.Session), sealed); err != nil || !found.OK || found.Erased > 0 {
+		return found, err // nothing can be derived from a faulty transcript, or one that was erased
 	}
 	entries, err := transcript.ReadAll(bytes.NewReader(data))
 	if err != nil {

@@ -25,6 +25,7 @@ type verdict struct {
 	Entries int                   `json:"entries"`
 	Sealed  int                   `json:"sealed,omitzero"` // members that their senders sealed
 	Opened  int                   `json:"opened,omitzero"` // of them, those whose parts were there
+	Erased  int                   `json:"erased,omitzero"` // entries of which hash and receipt are left
 	State   string                `json:"state,omitzero"`  // after the last entry
 	OK      bool                  `json:"ok"`
 	Hosted  []performatives.Agent `json:"hosted,omitzero"` // whose key the installation holds
@@ -67,6 +68,9 @@ parts are there: they come with an ID of your own organisation's sessions, or by
 A FILE from 'parley session export' is checked offline with --broker-key or
 --broker-keys. Without them the broker is asked for its keys. An ID is fetched from
 the broker first.
+
+Of a session that was erased, hashes and receipts are left. They are checked, and
+what they no longer prove is named.
 
 For an operator it also audits the broker's derived data, as 'parley session
 audit' does. --all verifies every transcript in the store in the order of their
@@ -179,7 +183,9 @@ func (v *verify) verdict(source string, data []byte, expect transcript.Expect, o
 		return found, err
 	}
 	found = verdict{Source: source, Session: string(expect.Session), Entries: countLines(data), Faults: []transcript.Fault{}, Derived: []audit.Fault{}}
-	if len(faults) == 0 {
+	if len(faults) == 0 && transcript.IsErased(data) {
+		faults = v.erased(data, &found)
+	} else if len(faults) == 0 {
 		opened, err := opens() // of an authentic transcript only: of another one the broker could not answer
 		if err != nil {
 			return found, err
@@ -202,6 +208,21 @@ func (v *verify) verdict(source string, data []byte, expect transcript.Expect, o
 	found.Faults = append(found.Faults, faults...)
 	found.OK = len(faults) == 0
 	return found, nil
+}
+
+// erased says what is left of an authentic transcript that was erased. Its end may be in the public log.
+func (v *verify) erased(data []byte, found *verdict) []transcript.Fault {
+	found.Erased = found.Entries
+	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
+	last, err := transcript.ReadErased(lines[len(lines)-1])
+	if err != nil {
+		return []transcript.Fault{{Line: len(lines), Rule: transcript.JSON, Why: err.Error()}}
+	}
+	found.State = last.Receipt.State
+	if !v.inLog || v.leaves[string(last.Hash)] {
+		return nil
+	}
+	return []transcript.Fault{{Sequence: last.Sequence, Rule: inTheLog, Why: "the public log does not have this entry as the end of a session"}}
 }
 
 // readLog reads and checks the public log.
@@ -258,6 +279,9 @@ func (v *verify) report(cmd *cobra.Command) error {
 	for _, found := range v.verdicts {
 		if found.OK {
 			fmt.Fprintf(&out, "ok     %s  %s, %s\n", render.Clean(found.Source), entries(found.Entries), found.State)
+			if found.Erased > 0 {
+				fmt.Fprintf(&out, "       %s\n", unprovable)
+			}
 			if found.Sealed > 0 {
 				fmt.Fprintf(&out, "       %d sealed parts, %d of them opened and checked\n", found.Sealed, found.Opened)
 			}

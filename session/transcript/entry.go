@@ -24,16 +24,20 @@ type Entry struct {
 
 // Read reads one delivered envelope. It accepts the canonical bytes only, because
 // those were signed and hashed. The error is a Fault without a line. It wraps a
-// *performatives.NewerFormatError.
+// *performatives.NewerFormatError, or [ErrErased].
 func Read(data []byte) (Entry, error) {
 	e, fault, cause := read(data)
-	switch {
-	case fault == nil:
+	if fault == nil {
 		return e, nil
-	case cause != nil:
-		return Entry{}, unread{*fault, cause}
 	}
-	return Entry{}, *fault
+	return Entry{}, unreadEntry(*fault, cause)
+}
+
+func unreadEntry(f Fault, cause error) error {
+	if cause == nil {
+		return f
+	}
+	return unread{f, cause}
 }
 
 // An unread entry has a fault, and what it comes from.
@@ -55,6 +59,9 @@ func ReadOpened(data []byte, parts map[performatives.MessageID]performatives.Sea
 
 // read also returns the entry if it is merely not canonical, else what its fault comes from.
 func read(data []byte) (Entry, *Fault, error) {
+	if IsErased(data) {
+		return Entry{}, &Fault{Rule: Erased, Why: ErrErased.Error()}, ErrErased
+	}
 	m, stamp, recomputed, err := performatives.ReadDelivered(data)
 	if err != nil {
 		why := strings.Replace(err.Error(), ", at line 1, column ", ", at column ", 1) // the fault names the line of the export

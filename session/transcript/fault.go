@@ -12,6 +12,7 @@ const (
 	Session   Rule = "session"   // all entries are of one session
 	Hash      Rule = "hash"      // integrity.hash is the hash of the entry
 	Receipt   Rule = "receipt"   // the broker signed that it accepted the entry
+	Erased    Rule = "erased"    // all entries were erased, or none
 	Sequence  Rule = "sequence"  // sequenceNumber is 0, 1, 2 …
 	Previous  Rule = "previous"  // previousHash is the hash of the entry before; 64 zeros in the first
 	Time      Rule = "time"      // acceptedAt never decreases

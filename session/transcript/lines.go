@@ -20,10 +20,10 @@ func ReadAll(r io.Reader) ([]Entry, error) {
 	var entries []Entry
 	in := newLines(r)
 	for in.next() {
-		e, fault, _ := read(in.line)
+		e, fault, cause := read(in.line)
 		if fault != nil {
 			fault.Line = in.number
-			return nil, *fault
+			return nil, unreadEntry(*fault, cause)
 		}
 		entries = append(entries, e)
 	}

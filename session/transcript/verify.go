@@ -22,6 +22,10 @@
 //     [Expect] says where it should end.
 //   - The first fault is that of the first wrong entry. Consequences of a fault are
 //     not reported, so one changed entry means faults of one line.
+//   - Of a session that was erased, each line is the hash and receipt of an entry:
+//     the broker accepted an entry with this hash at this time. The lines do not say
+//     in which session, and a line that was left out together with its link leaves no
+//     trace, unless [Expect] says the length.
 //   - Verify trusts the broker about when an entry was accepted, which state it led
 //     to, and who joined with which key. It does not check the rules of the
 //     conversation; a replay through package session does.
@@ -86,6 +90,7 @@ type Verifier struct {
 	doubtful uint64
 	accepted time.Time // of the last genuine entry
 	lost     bool      // an entry is missing or not genuine, so its pins are unknown
+	kinds    *bool     // whether the first line is erased, once there is one
 }
 
 // A pin is the key with which a member's entries are verified.
@@ -108,6 +113,9 @@ func NewVerifier(broker performatives.Key, expect Expect) *Verifier {
 // order of Rules.
 func (v *Verifier) Add(line []byte) []Fault {
 	v.lines++
+	if IsErased(line) {
+		return v.addErased(line)
+	}
 	e, fault, _ := read(line)
 	if e.Message == nil {
 		fault.Line, fault.Sequence = v.lines, v.next.Sequence+v.doubtful
@@ -120,6 +128,7 @@ func (v *Verifier) Add(line []byte) []Fault {
 		c.fault(fault.Rule, "%s", fault.Why)
 	}
 	c.genuine = c.isGenuine()
+	c.sameKind(false)
 	c.position()
 	c.times()
 	c.once()
@@ -163,11 +172,8 @@ func (c *check) fault(rule Rule, format string, args ...any) {
 // session. Then its sequence number is true.
 func (c *check) isGenuine() bool {
 	unchanged := c.Recomputed == c.Stamp.Hash
-	ours := c.keys.Has(c.Stamp.Receipt.Broker)
-	var untimely *performatives.UntimelyError
 	err := c.keys.VerifyReceipt(&c.Stamp)
-	receipted := err == nil
-	if c.session == "" && unchanged && receipted {
+	if c.session == "" && unchanged && err == nil {
 		c.session = c.Message.Session
 	}
 	other := c.isOthers()
@@ -177,15 +183,21 @@ func (c *check) isGenuine() bool {
 	if !unchanged {
 		c.fault(Hash, "the entry was changed: its hash is %s, not %s as it says", c.Recomputed, c.Stamp.Hash)
 	}
+	c.receipt(err)
+	return unchanged && err == nil && !other
+}
+
+// receipt says what is wrong with the entry's receipt.
+func (c *check) receipt(err error) {
+	var untimely *performatives.UntimelyError
 	switch {
-	case !ours:
+	case !c.keys.Has(c.Stamp.Receipt.Broker):
 		c.fault(Receipt, "the receipt is by %q, not by the broker %s", c.Stamp.Receipt.Broker, c.broker)
 	case errors.As(err, &untimely):
 		c.fault(Receipt, "%s", untimely)
-	case !receipted:
+	case err != nil:
 		c.fault(Receipt, "the broker did not sign that it accepted this hash at this time into this state")
 	}
-	return unchanged && receipted && !other
 }
 
 // isOthers reports whether the entry is of another session. Unless Expect names

@@ -205,6 +205,9 @@ func begin(ctx context.Context, nc *nats.Conn, name string, as config, o Options
 	if o.Archive && name == api.SessionsStream {
 		as.Config["retention"] = "workqueue"
 	}
+	if name == api.ArchiveStream || name == api.ArchiveIndexStream || name == api.CaseLogStream {
+		as.Config["deny_delete"] = false // an earlier version denied it; sessions can be erased
+	}
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
 		Deliver string              `json:"deliver_subject"`

@@ -95,6 +95,30 @@ func transcripts(buying, binding *table) (all []Transcript, err error) {
 	add("opened-otherwise", "what is said to be sealed is not what the digest is of",
 		reopened(5, performatives.SealContext, performatives.SealedPart{Salt: context.Salt, Value: jsontext.Value(`"above 90, our limit"`)}), Fault{5, Sealed})
 	add("opened-by-name", "a part of a member that the act does not seal", reopened(5, performatives.SealSuggested, context), Fault{5, Sealed})
+	erased := make([]string, n)
+	for i, e := range buying.entries {
+		line, err := transcript.Erase(&e.Stamp)
+		if err != nil {
+			return nil, err
+		}
+		erased[i] = string(line)
+	}
+	gone := func(c *Transcript) { copy(c.Entries, erased) }
+	add("erased", "the session was erased: hashes and receipts are left", gone)
+	add("erased-changed", "an erased entry has the hash of another", func(c *Transcript) {
+		gone(c)
+		c.Entries[2] = strings.Replace(c.Entries[2], string(buying.entries[2].Stamp.Hash), string(buying.entries[3].Stamp.Hash), 1)
+	}, Fault{3, transcript.Receipt})
+	add("erased-more", "an erased entry has another member", func(c *Transcript) {
+		gone(c)
+		c.Entries[2] = strings.TrimSuffix(c.Entries[2], "}") + `,"note":1}`
+	}, Fault{3, transcript.JSON})
+	add("erased-link", "an erased entry links to another one than its neighbour", func(c *Transcript) {
+		gone(c)
+		c.Entries[2] = strings.Replace(c.Entries[2], string(buying.entries[2].Stamp.PreviousHash), string(buying.entries[0].Stamp.Hash), 1)
+	}, Fault{3, transcript.Previous})
+	add("erased-one", "one entry alone is erased", func(c *Transcript) { c.Entries[2] = erased[2] }, Fault{3, transcript.Erased})
+	add("erased-but-one", "all entries but one are erased", func(c *Transcript) { gone(c); c.Entries[2] = good.Entries[2] }, Fault{3, transcript.Erased})
 	rotated, err := rotatedTranscripts(8)
 	return append(all, rotated...), err
 }

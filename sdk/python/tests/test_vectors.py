@@ -71,7 +71,7 @@ def test_transcripts() -> None:
         found = [{"line": f.line, "rule": f.rule} for f in faults]
         for line, text in enumerate(c["entries"], 1):
             entry = json.loads(text)
-            if parts := c.get("sealed", {}).get(entry["messageId"]):
+            if parts := c.get("sealed", {}).get(entry.get("messageId")):
                 try:
                     assert open_sealed(entry["content"]["body"], parts) == c["opened"][entry["messageId"]]
                 except SealedError:

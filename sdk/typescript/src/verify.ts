@@ -13,7 +13,7 @@ export { signedBy };
 
 /** The rules, in the order in which an entry is checked; then those of the whole. */
 export type Rule =
-  | 'json' | 'canonical' | 'session' | 'hash' | 'receipt' | 'sequence' | 'previous' | 'time' | 'duplicate' | 'broker' | 'pinned' | 'signature'
+  | 'json' | 'canonical' | 'session' | 'hash' | 'receipt' | 'erased' | 'sequence' | 'previous' | 'time' | 'duplicate' | 'broker' | 'pinned' | 'signature'
   | 'length' | 'head';
 
 /** A rule that an entry, or the whole, breaks. */
@@ -43,6 +43,7 @@ export interface Expect {
 export const noHash = `sha256:${'0'.repeat(64)}`;
 const brokersFields = ['hash', 'receipt', 'linkedBy', 'onBehalfOf', 'joined'];
 const maxLine = 4 * (256 << 10);
+const erasedStart = '{"erased":';
 
 /** Verify an exported transcript: JSON Lines, one delivered envelope each. No faults: it is genuine. */
 export async function verifyTranscript(file: Uint8Array | string, brokerKey: string, expect: Expect = {}): Promise<Fault[]> {
@@ -54,6 +55,12 @@ export async function verifyTranscript(file: Uint8Array | string, brokerKey: str
     from = end < 0 ? bytes.length : end + 1;
   }
   return verifier.end();
+}
+
+/** Whether an exported transcript is what is left of a session that was erased: what was said, by whom, and in which session can no longer be verified. */
+export function isErased(file: Uint8Array | string): boolean {
+  const start = typeof file === 'string' ? file.slice(0, erasedStart.length) : new TextDecoder().decode(file.subarray(0, erasedStart.length));
+  return start === erasedStart;
 }
 
 type Members = Record<string, unknown>;
@@ -88,6 +95,7 @@ export class Verifier {
   #doubtful = 0; // lines since then, which are not genuine and may or may not have a position
   #accepted = '';
   #lost = false; // an entry is missing or not genuine, so its pins are unknown
+  #erased: boolean | undefined; // whether the first line is, once there is one
 
   constructor(brokerKey: string, keys: TrustedKeys, expect: Expect = {}) {
     this.#broker = brokerKey;
@@ -102,6 +110,7 @@ export class Verifier {
     const here = this.#next.sequence + this.#doubtful;
     let e: Entry;
     try {
+      if (isErased(line)) return void (await this.#addErased(readErased(line)));
       e = await readEntry(line);
     } catch (error) {
       this.#fault(here, error instanceof Unreadable ? error.rule : 'json', (error as Error).message);
@@ -112,6 +121,7 @@ export class Verifier {
     const text = new TextDecoder().decode(line);
     if (!isCanonical(text)) this.#fault(e.sequence, 'canonical', 'the line is not the canonical form (RFC 8785) of its JSON');
     const genuine = await this.#isGenuine(e);
+    this.#sameKind(e.sequence, false);
     const inPlace = this.#position(e, genuine);
     this.#times(e, inPlace);
     this.#once(e, genuine);
@@ -136,15 +146,31 @@ export class Verifier {
   /** Whether the broker accepted exactly this entry in this session. Then its sequence number is true. */
   async #isGenuine(e: Entry): Promise<boolean> {
     const unchanged = e.recomputed === e.hash;
-    const ours = this.#keys.has(e.receipt.broker);
     const receipted = await this.#keys.receipted(e.hash, e.receipt);
     if (!this.#session && unchanged && receipted) this.#session = e.session;
     const other = this.#isOther(e);
     if (other) this.#fault(e.sequence, 'session', `the entry is of session ${e.session}; the transcript, of ${this.#session}`);
     if (!unchanged) this.#fault(e.sequence, 'hash', `the entry was changed: its hash is ${e.recomputed}, not ${e.hash} as it says`);
-    if (!ours) this.#fault(e.sequence, 'receipt', `the receipt is not by the broker ${this.#broker}`);
-    else if (!receipted) this.#fault(e.sequence, 'receipt', 'the broker did not sign that it accepted this hash at this time into this state');
+    this.#receipt(e, receipted);
     return unchanged && receipted && !other;
+  }
+
+  #receipt(e: Entry, receipted: boolean): void {
+    if (!this.#keys.has(e.receipt.broker)) this.#fault(e.sequence, 'receipt', `the receipt is not by the broker ${this.#broker}`);
+    else if (!receipted) this.#fault(e.sequence, 'receipt', 'the broker did not sign that it accepted this hash at this time into this state');
+  }
+
+  async #addErased(e: Entry): Promise<void> {
+    const receipted = await this.#keys.receipted(e.hash, e.receipt);
+    this.#receipt(e, receipted);
+    this.#lost = true; // nobody knows who joined
+    this.#sameKind(e.sequence, true);
+    this.#times(e, this.#position(e, receipted));
+  }
+
+  #sameKind(sequence: number, erased: boolean): void {
+    this.#erased ??= erased;
+    if (this.#erased !== erased) this.#fault(sequence, 'erased', `a transcript is erased whole or not at all; this line is ${erased ? 'erased' : 'not'}`);
   }
 
   #isOther(e: Entry): boolean {
@@ -276,6 +302,24 @@ export async function readEntry(line: Uint8Array): Promise<Entry> {
     joined: joined as Entry['joined'], receipt: receipt as unknown as Entry['receipt'],
     signature: typeof own['signature'] === 'string' ? own['signature'] : '',
     onBehalfOf: typeof integrity['onBehalfOf'] === 'string' ? integrity['onBehalfOf'] : '',
+  };
+}
+
+/** What is left of an entry whose session was erased: its hash, link, position and receipt, and nothing else. */
+function readErased(line: Uint8Array): Entry {
+  if (line.length > maxLine) throw new Unreadable('json', 'the line is too large');
+  const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(line);
+  const e = object((JSON.parse(text) as Members)['erased'], 'erased');
+  const stated = object(e['receipt'], 'receipt');
+  const [acceptedAt, broker, signature, state] = ['acceptedAt', 'broker', 'signature', 'state'].map((name) => string(stated[name], name)) as [string, string, string, string];
+  const left = { hash: string(e['hash'], 'hash'), previousHash: string(e['previousHash'], 'previousHash'), receipt: { acceptedAt, broker, signature, state }, sequence: e['sequence'] };
+  const { sequence } = left;
+  if (typeof sequence !== 'number' || !Number.isSafeInteger(sequence) || sequence < 0 || canonical({ erased: left }) !== text) {
+    throw new Unreadable('json', 'the line is not what is left of an erased entry');
+  }
+  return {
+    sent: {}, sequence, id: '', session: '', sender: '', previous: left.previousHash, hash: left.hash, recomputed: left.hash,
+    joined: [], receipt: left.receipt, signature: '', onBehalfOf: '',
   };
 }
 

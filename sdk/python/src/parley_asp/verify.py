@@ -8,7 +8,8 @@ The rules and their order are those of ``parley session verify`` (PROTOCOL.md se
 
 Without faults the broker accepted exactly these entries in this order from the session's beginning, and each
 was signed with the key that was pinned for its sender. Only a missing end leaves no trace: ``head`` and
-``length`` say where it should be. It needs ``parley-asp[nats]``.
+``length`` say where it should be. Of a session that was erased (``is_erased``), the lines are hashes and receipts:
+what was said, by whom, and in which session can no longer be verified. It needs ``parley-asp[nats]``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ NO_HASH = "sha256:" + "0" * 64
 _MAX_LINE = 4 * (256 << 10)
 _BROKERS = ("hash", "receipt", "linkedBy", "onBehalfOf", "joined")
 _RECEIPT = ("acceptedAt", "broker", "signature", "state")
+_ERASED = b'{"erased":'
 
 
 class SealedError(ValueError):
@@ -96,6 +98,11 @@ def verify_transcript(
     return v.end(head, length)
 
 
+def is_erased(data: bytes) -> bool:
+    """Whether an exported transcript is what is left of a session that was erased."""
+    return data.startswith(_ERASED)
+
+
 class Unreadable(Exception):
     def __init__(self, rule: str, why: str) -> None:
         super().__init__(why)
@@ -132,11 +139,15 @@ class Verifier:
         self._doubtful = 0  # lines since then, which are not genuine and may or may not have a position
         self._accepted = ""
         self._lost = False  # an entry is missing or not genuine, so its pins are unknown
+        self._erased: bool | None = None  # whether the first line is, once there is one
 
     def add(self, line: bytes) -> Entry | None:
         """Check the next entry, without its line feed. It is returned if it can be read."""
         self._lines += 1
         try:
+            if is_erased(line):
+                self._add_erased(read_erased(line))
+                return None
             e = read_entry(line)
         except (Unreadable, ValueError) as error:
             rule = error.rule if isinstance(error, Unreadable) else "json"
@@ -147,6 +158,7 @@ class Verifier:
         if not e.canonical:
             self._fault(e.sequence, "canonical", "the line is not the canonical form (RFC 8785) of its JSON")
         genuine = self._genuine(e)
+        self._same_kind(e.sequence, False)
         in_place = self._position(e, genuine)
         self._times(e, in_place)
         if e.id in self._seen:
@@ -155,6 +167,18 @@ class Verifier:
             self._seen[e.id] = e.sequence
         self._sender(e, genuine, in_place)
         return e
+
+    def _add_erased(self, e: Entry) -> None:
+        receipted = self._receipted(e)
+        self._lost = True  # nobody knows who joined
+        self._same_kind(e.sequence, True)
+        self._times(e, self._position(e, receipted))
+
+    def _same_kind(self, sequence: int, erased: bool) -> None:
+        if self._erased is None:
+            self._erased = erased
+        if self._erased != erased:
+            self._fault(sequence, "erased", f"a transcript is erased whole or not at all; this line is {'erased' if erased else 'not'}")
 
     def end(self, head: str = "", length: int = 0) -> list[Fault]:
         """All faults, with those of the transcript as a whole."""
@@ -171,7 +195,7 @@ class Verifier:
 
     def _genuine(self, e: Entry) -> bool:
         """Whether the broker accepted exactly this entry in this session. Then its sequence number is true."""
-        unchanged, ours = e.recomputed == e.hash, e.receipt["broker"] in self._keys
+        unchanged = e.recomputed == e.hash
         receipted = self._keys.receipted(e.hash, e.receipt)
         if not self._session and unchanged and receipted:
             self._session = e.session
@@ -179,11 +203,16 @@ class Verifier:
             self._fault(e.sequence, "session", f"the entry is of session {e.session}; the transcript, of {self._session}")
         if not unchanged:
             self._fault(e.sequence, "hash", f"the entry was changed: its hash is {e.recomputed}, not {e.hash} as it says")
-        if not ours:
+        self._receipted(e)
+        return unchanged and receipted and not other
+
+    def _receipted(self, e: Entry) -> bool:
+        receipted = self._keys.receipted(e.hash, e.receipt)
+        if e.receipt["broker"] not in self._keys:
             self._fault(e.sequence, "receipt", f"the receipt is not by the broker {self._broker}")
         elif not receipted:
             self._fault(e.sequence, "receipt", "the broker did not sign that it accepted this hash at this time into this state")
-        return unchanged and receipted and not other
+        return receipted
 
     def _other(self, e: Entry) -> bool:
         return bool(self._session) and e.session != self._session
@@ -279,6 +308,23 @@ def read_entry(line: bytes) -> Entry:
     )  # fmt: skip
 
 
+def read_erased(line: bytes) -> Entry:
+    """Read what is left of an entry whose session was erased: its hash, link, position and receipt, and nothing else."""
+    if len(line) > _MAX_LINE:
+        raise Unreadable("json", "the line is too large")
+    e = _object(json.loads(line.decode("utf-8"), object_pairs_hook=members_once, parse_constant=no_constant).get("erased"), "erased")
+    receipt, sequence = _object(e.get("receipt"), "receipt"), e.get("sequence")
+    if type(sequence) is not int or not 0 <= sequence < 2**53 or not all(isinstance(receipt.get(name), str) for name in _RECEIPT):
+        raise Unreadable("json", "the line is not what is left of an erased entry")
+    left: JSON = {
+        "hash": _text(e.get("hash"), "hash"), "previousHash": _text(e.get("previousHash"), "previousHash"),
+        "receipt": {name: receipt[name] for name in _RECEIPT}, "sequence": sequence,
+    }  # fmt: skip
+    if rfc8785.dumps({"erased": left}) != line:
+        raise Unreadable("json", "the line is not what is left of an erased entry")
+    return Entry({}, "", "", "", sequence, left["previousHash"], left["hash"], left["hash"], [], left["receipt"], "", True)
+
+
 def members_once(pairs: list[tuple[str, Any]]) -> JSON:
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -308,4 +354,4 @@ def _text(value: Any, what: str) -> str:
     return value
 
 
-__all__ = ["Fault", "SealedError", "open_sealed", "verify_transcript"]
+__all__ = ["Fault", "SealedError", "is_erased", "open_sealed", "verify_transcript"]

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+
+	"github.com/parley-asp/parley/api"
+)
+
+// Erasable reports whether the streams of ended sessions let a message be erased. Those that were
+// made before there was erasure deny it, and a stream cannot give that up: a restored one can.
+func (s *Store) Erasable() bool {
+	for _, name := range []string{api.ArchiveStream, api.ArchiveIndexStream, api.CaseLogStream} {
+		if known := s.streams[name]; known == nil || known.CachedInfo().Config.DenyDelete {
+			return false
+		}
+	}
+	return true
+}
+
+// Erase overwrites the message with a sequence, if it is there.
+func (s *Store) Erase(ctx context.Context, stream string, sequence uint64) error {
+	known, err := s.stream(ctx, stream)
+	if err != nil {
+		return err
+	}
+	failed := known.SecureDeleteMsg(ctx, sequence)
+	if failed == nil {
+		return nil
+	}
+	if m, err := s.At(ctx, stream, sequence); m == nil {
+		return err // it was not there
+	}
+	return failed
+}
+
+// EraseAll overwrites all messages on a subject.
+func (s *Store) EraseAll(ctx context.Context, stream, subject string) error {
+	var sequences []uint64
+	if err := s.Read(ctx, stream, subject, 0, func(m Message) error {
+		sequences = append(sequences, m.Sequence)
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, sequence := range sequences {
+		if err := s.Erase(ctx, stream, sequence); err != nil {
+			return err
+		}
+	}
+	return nil
+}
