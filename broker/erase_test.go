@@ -162,7 +162,7 @@ func (w *shelf) erased(id performatives.SessionID, entries uint64, head performa
 // restart and a crash. The sessions beside it stay as they were.
 func TestErase(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, archive.Policy{After: time.Millisecond, Closed: 24 * time.Hour})
+	w := newShelf(t, archive.Policy{After: time.Millisecond, Closed: 24 * time.Hour, Erasure: true})
 	s := w.told()
 	others := w.deals(3, 1)
 	w.holds(api.ArchiveStream, 4)
@@ -226,7 +226,7 @@ func TestEraseCrashes(t *testing.T) {
 	for _, point := range archive.ErasurePoints() {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			w := newShelf(t, archive.Policy{After: time.Millisecond})
+			w := newShelf(t, archive.Policy{After: time.Millisecond, Erasure: true})
 			s := w.told()
 			other := w.deals(1, 0)[0]
 			w.holds(api.ArchiveStream, 2)
@@ -252,7 +252,7 @@ func TestEraseCrashes(t *testing.T) {
 // What is not in the archive yet is not erased, and a store that denies deletion says so.
 func TestEraseWaitsForTheArchive(t *testing.T) {
 	t.Parallel()
-	w := newShelf(t, archive.Policy{After: time.Hour})
+	w := newShelf(t, archive.Policy{After: time.Hour, Erasure: true})
 	s := w.deals(1, 0)[0]
 	got := w.refused(api.OperatorCall(api.SessionErase.Name), fmt.Sprintf(`{"sessionId":%q}`, s.ID))
 	if got.Code != session.WrongState || !bytes.Contains([]byte(got.Message), []byte("1h15m0s")) {
@@ -270,7 +270,7 @@ func TestEraseWaitsForTheArchive(t *testing.T) {
 	if got := w.refused(api.OperatorCall(api.SessionErase.Name), fmt.Sprintf(`{"sessionId":%q}`, s.ID)); got.Code != session.WrongState || !bytes.Contains([]byte(got.Message), []byte("restore")) {
 		t.Errorf("%+v", got)
 	}
-	without := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Second})
+	without := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Second, Archive: archive.Policy{Erasure: true}})
 	m, err := testkit.Request(without.Plain(), api.OperatorCall(api.SessionErase.Name), fmt.Appendf(nil, `{"sessionId":%q}`, newID()))
 	if m == nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestEraseWaitsForTheArchive(t *testing.T) {
 func TestEraseReachesPeers(t *testing.T) {
 	t.Parallel()
 	at := newSite(t)
-	archives := func(o *server.BrokerOptions) { o.Archive = archive.Policy{After: time.Millisecond} }
+	archives := func(o *server.BrokerOptions) { o.Archive = archive.Policy{After: time.Millisecond, Erasure: true} }
 	one, _ := at.OpenBroker(archives)
 	two, _ := at.OpenBroker(archives)
 	at.meet(one, two)

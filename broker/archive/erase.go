@@ -70,6 +70,9 @@ func (a *Archiver) SessionErase(ctx context.Context, _ api.Caller, q api.EraseSe
 
 // erasable refuses a session that is not in the archive, and says what to do.
 func (a *Archiver) erasable(ctx context.Context, id performatives.SessionID) error {
+	if !a.o.Policy.Erasure {
+		return session.Refuse(session.WrongState, "this broker lets nobody erase a session: start it with --erasure")
+	}
 	if !a.o.Store.Archives() {
 		return session.Refuse(session.WrongState, "only the archive lets a session be erased, and this store has none: restore a backup of it with --archive")
 	}

@@ -19,6 +19,7 @@ type Policy struct {
 	Retry    time.Duration // until a session that could not be moved is tried again; 0 is 5 seconds
 	Takeover time.Duration // until another broker moves what one has begun; 0 is 15 seconds
 
+	Erasure bool // operators may erase sessions
 	IfThere bool // a store that was made without an archive is left as it is, and not refused
 }
 

@@ -148,6 +148,7 @@ func retentionFlags(flags *pflag.FlagSet, s *serve) {
 	flags.DurationVar(&s.Archive.After, "archive-after", 24*time.Hour, "move a session to the archive this long after its end; 0 never does. A store is created with an archive or without; the default leaves one without as it is")
 	flags.DurationVar(&s.Archive.Closed, "keep-closed", 0, "keep closed sessions in the archive this long; 0 keeps them forever")
 	flags.DurationVar(&s.Archive.Failed, "keep-failed", 0, "keep failed sessions in the archive this long; 0 keeps them forever")
+	flags.BoolVar(&s.Archive.Erasure, "erasure", false, "let operators erase sessions that are in the archive")
 	flags.DurationVar(&s.InboxAge, "keep-inbox", 0, "keep inbox copies this long; session.messages still returns older messages (default: the store's setting, initially 168h)")
 }
 

@@ -19,7 +19,8 @@ func sessionErase() *cobra.Command {
 		Long: `Erases an archived session for everybody. Hashes, receipts and the public log's
 proofs are left; 'parley session verify' names what they no longer prove. It does
 not reach backups and what participants have exported. Said again, it goes on
-where it was interrupted. Only an operator can erase.`,
+where it was interrupted. Only an operator can erase, and only where brokers have
+--erasure.`,
 		Example:           "  parley session erase " + exampleSession + " --yes",
 		ValidArgsFunction: completeFirst(completeSessions),
 		Args: func(cmd *cobra.Command, given []string) error {
