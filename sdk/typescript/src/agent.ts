@@ -56,7 +56,7 @@ export interface NegotiateOptions {
   mode?: string;
   /** Tells two negotiations with the same arguments apart. */
   key?: string;
-  /** Milliseconds; then the deal is returned as it is, and goes on in the background. Without an answer to the invitation, NoAnswer is thrown. */
+  /** Milliseconds; then the deal is returned as it is, and goes on in the background. */
   timeout?: number;
   policy?: Record<string, unknown>;
 }
@@ -171,11 +171,7 @@ export class Agent<T> {
     this.#ends.add(end);
     const returned = new AbortController();
     try {
-      const invited = this.#invite(session, peer, subject, o).then(() => true);
-      if (!(await Promise.race([invited, late]))) {
-        invited.catch(() => undefined); // it goes on, too
-        throw this.#stop.signal.aborted ? new ParleyError('the agent was closed') : new NoAnswer(`the invitation was not answered in ${o.timeout} ms`);
-      }
+      await this.#invite(session, peer, subject, o);
       this.#wake(session);
       void this.#waitForEnd(session, work, returned.signal);
       const deal = (await Promise.race([over, late])) ?? work.last;

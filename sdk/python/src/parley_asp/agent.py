@@ -217,24 +217,18 @@ class Agent(Generic[T]):
         Raises:
             Refusal: the invitation is refused.
             Duplicate: the name of the schema is taken by another one.
-            NoAnswer: the invitation was not answered within the timeout.
         """
         if self._loop is None:
             raise ParleyError("use it inside `async with agent:`")
-        began = time.monotonic()
         session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
         final: asyncio.Future[Deal[T]] = asyncio.get_running_loop().create_future()
         work.finals.append(final)
         ends = asyncio.create_task(self._wait_for_end(session, work))
         try:
-            try:
-                await asyncio.wait_for(self.open(with_, subject, first, mode=mode, key=key, policy=policy), timeout)
-            except (TimeoutError, asyncio.TimeoutError):
-                raise NoAnswer(f"the invitation was not answered in {timeout} s") from None
+            await self.open(with_, subject, first, mode=mode, key=key, policy=policy)
             self._wake(session)
-            left = timeout and max(0, began + timeout - time.monotonic())
-            return await asyncio.wait_for(asyncio.shield(final), left)
+            return await asyncio.wait_for(asyncio.shield(final), timeout)
         except (TimeoutError, asyncio.TimeoutError):
             return work.last or await self.deal(session)
         finally:
