@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/klauspost/compress/zstd"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/archive"
@@ -53,15 +54,21 @@ func (w *shelf) left(id performatives.SessionID) (all []string) {
 	reader, err := zstd.NewReader(nil)
 	testkit.Must(w, err)
 	defer reader.Close()
-	streams := w.js.ListStreams(w.Context())
+	var infos []*jetstream.StreamInfo
+	streams := w.js.ListStreams(w.Context()) // which has to be read at once: its requests share one timeout
 	for info := range streams.Info() {
+		infos = append(infos, info)
+	}
+	testkit.Must(w, streams.Err())
+	for _, info := range infos {
 		s, err := w.js.Stream(w.Context(), info.Config.Name)
 		testkit.Must(w, err)
-		for n := info.State.FirstSeq; n <= info.State.LastSeq; n++ {
+		for n := max(1, info.State.FirstSeq); n <= info.State.LastSeq; n++ { // the first of an empty stream may be 0
 			m, err := s.GetMsg(w.Context(), n)
-			if err != nil {
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
 				continue // it was deleted
 			}
+			testkit.Must(w, err)
 			packed := m.Header.Get("Asp-Packed")
 			if packed == "zstd-words-v1" {
 				if m.Subject == api.Archive(id) {
@@ -80,7 +87,6 @@ func (w *shelf) left(id performatives.SessionID) (all []string) {
 			}
 		}
 	}
-	testkit.Must(w, streams.Err())
 	return all
 }
 

@@ -63,6 +63,9 @@ func (a *Archiver) SessionErase(ctx context.Context, _ api.Caller, q api.EraseSe
 		}
 		a.o.Log.Info("session erased", zap.String("session", string(id)))
 	}
+	if !has.left.complete() {
+		return api.ErasedSession{}, session.NoSuchSession() // it has just expired
+	}
 	last := has.left.stored[len(has.left.stored)-1]
 	at := last.Header.Get(erasedHeader)
 	return api.ErasedSession{Session: id, Erased: at, Entries: uint64(len(has.left.entries))}, a.eraseRow(ctx, id, at)

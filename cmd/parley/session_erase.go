@@ -41,6 +41,3 @@ where it was interrupted. Only an operator can erase, and only where brokers hav
 	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that it cannot be undone")
 	return cmd
 }
-
-// unprovable is what can no longer be verified of an erased session.
-const unprovable = "erased: what was said, who said it and who joined, in which session and by which rules it was, and that no entry is missing between, can no longer be verified"

@@ -210,6 +210,9 @@ func (v *verify) verdict(source string, data []byte, expect transcript.Expect, o
 	return found, nil
 }
 
+// unprovable is what can no longer be verified of an erased session.
+const unprovable = "erased: what was said, who said it and who joined, in which session and by which rules it was, and that no entry is missing between, can no longer be verified"
+
 // erased says what is left of an authentic transcript that was erased. Its end may be in the public log.
 func (v *verify) erased(data []byte, found *verdict) []transcript.Fault {
 	found.Erased = found.Entries

@@ -177,6 +177,9 @@ func (f *forwarder) answered(m *nats.Msg) {
 		return
 	}
 	act.release()
+	if m.Header.Get(api.ErrorCodeHeader) == "" {
+		f.g.charge(act.r, act.sender, m.Data)
+	}
 	f.g.publish(act.r.Reply(), m.Header, m.Data)
 	f.g.inFlight.Done()
 }

@@ -35,12 +35,17 @@ func (g *Gateway) reply(r request, to performatives.Agent, v any) {
 		g.refuse(r, session.Refuse(session.TooLarge, "the answer has more bytes than one message can have; ask for less, or read the session page by page"))
 		return
 	}
-	if strings.HasPrefix(r.Reply(), imported) {
-		g.o.Sent(to, len(data))
-	}
+	g.charge(r, to, data)
 	g.publish(r.Reply(), nil, data)
 	if f, is := r.(fromPeer); is && f.asker != "" {
 		g.forward.acknowledge(f.m.Reply)
+	}
+}
+
+// charge charges a principal for the bytes of an answer.
+func (g *Gateway) charge(r request, to performatives.Agent, data []byte) {
+	if strings.HasPrefix(r.Reply(), imported) {
+		g.o.Sent(to, len(data))
 	}
 }
 
