@@ -42,6 +42,7 @@ const (
 
 var (
 	screenshots = flag.Bool("screenshots", false, "write the screenshots of docs/")
+	manyItems   = flag.Int("items", 1000, "how many open items TestManyItems makes; 10000 takes a minute")
 	axe         = flag.String("axe", "", "axe.min.js of axe-core, which .ci/browser gets")
 	chromium    = flag.String("chromium", "chromium", "the browser to run")
 )

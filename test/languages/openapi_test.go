@@ -60,7 +60,7 @@ func TestSchemathesis(t *testing.T) {
 			testkit.Must(t, os.WriteFile(filepath.Join(dir, "schemathesis.toml"), []byte(run.config), 0o600))
 			python(ctx, t, dir, "st", append([]string{
 				"--config-file", "schemathesis.toml", "run", "http://" + w.HTTPAddr + "/openapi.json", "-H", "Authorization: Bearer " + string(human),
-				"--phases", "coverage,fuzzing", "--max-examples", "10", "--seed", "1", "--request-timeout", "1", "--request-retries", "5", "--warnings", "off", "--suppress-health-check", "all",
+				"--phases", "coverage,fuzzing", "--max-examples", "5", "--seed", "1", "--request-timeout", "1", "--request-retries", "5", "--warnings", "off", "--suppress-health-check", "all",
 				"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance," +
 					"response_headers_conformance,allow_header_conformance,negative_data_rejection,ignored_auth",
 			}, run.args...)...)
