@@ -155,7 +155,7 @@ func (c *Custody) AddStandby(ctx context.Context, o performatives.Organisation) 
 
 // AgentHost answers agent.host. An agent that is hosted already keeps its hosted key.
 func (c *Custody) AgentHost(ctx context.Context, _ api.Caller, q api.AgentRef) (api.Card, error) {
-	if _, known := c.o.Registry.Card(q.Agent); !known && !c.o.Dev {
+	if !c.o.Dev && !c.o.Registry.Registered(q.Agent) {
 		return api.Card{}, unregistered(q.Agent)
 	}
 	key, err := c.hostedKey(ctx, q.Agent)

@@ -22,10 +22,10 @@ import (
 // TokenAdd answers token.add.
 func (c *Custody) TokenAdd(ctx context.Context, _ api.Caller, q api.AddToken) (api.Token, error) {
 	agent, err := performatives.ParseAgent(string(q.Agent))
-	switch _, known := c.o.Registry.Card(q.Agent); {
+	switch {
 	case err != nil:
 		return api.Token{}, session.RefuseSchema(session.Fault{Path: "/agentId", Rule: "agent", Message: err.Error()})
-	case !known:
+	case !c.o.Registry.Registered(agent):
 		return api.Token{}, unregistered(agent)
 	case q.Lifetime < 0 || q.Lifetime > maxLifetime.Milliseconds():
 		return api.Token{}, session.RefuseSchema(session.Fault{Path: "/lifetimeMs", Rule: "maximum", Message: "lifetimeMs is 0 to ten years"})

@@ -302,8 +302,18 @@ func (r *Registry) Principal(k performatives.Key) (performatives.Agent, bool) {
 	return a, ok
 }
 
+// Registered reports whether a principal is registered.
+func (r *Registry) Registered(a performatives.Agent) bool {
+	_, known := r.Card(a)
+	if !known && !r.o.Alone { // another broker may have registered it just now
+		r.catchUp()
+		_, known = r.Card(a)
+	}
+	return known
+}
+
 const (
-	catchUpWithin = time.Second // the longest that a login waits for what another broker registered
+	catchUpWithin = time.Second // the longest that a question waits for what another broker registered
 	catchUpPoll   = 5 * time.Millisecond
 )
 

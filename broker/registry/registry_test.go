@@ -69,8 +69,8 @@ func newKey(t *testing.T) performatives.Key {
 	return performatives.Key(natskit.Public(t, natskit.NewKey(t)))
 }
 
-// A login finds what another broker has just registered. A registry that is closed
-// learns nothing any more.
+// A login finds what another broker has just registered, and so does who asks for a
+// principal. A registry that is closed learns nothing any more.
 func TestTwoBrokers(t *testing.T) {
 	t.Parallel()
 	s := natskit.StartServer(t)
@@ -81,7 +81,17 @@ func TestTwoBrokers(t *testing.T) {
 	if a, ok := two.Principal(login(t, signer)); !ok || a != alpha {
 		t.Errorf("on the other broker, the key logs in as %q", a)
 	}
-	if _, known := closed.Card(alpha); known {
+	for n := range 20 {
+		a := performatives.Agent(fmt.Sprintf("agent://acme.com/newcomer%d", n))
+		add(t, one, a)
+		if !two.Registered(a) {
+			t.Errorf("the other broker does not know %s", a)
+		}
+	}
+	if two.Registered(beta) {
+		t.Error("the other broker knows who is not registered")
+	}
+	if closed.Registered(alpha) {
 		t.Error("a closed registry follows the bucket")
 	}
 	later := open(t, s)
