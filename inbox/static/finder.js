@@ -1,6 +1,6 @@
 // Ctrl-K: finds everything that the human may see, and the common actions.
 
-import { $, all, put, toDoor } from './dom.js';
+import { $, all, put, toDoor, told } from './dom.js';
 import * as requests from './requests.js';
 
 const dialog = $('#finder');
@@ -24,7 +24,8 @@ function choose(option) {
   option.scrollIntoView({ block: 'nearest' });
 }
 
-// find shows what the text finds. It asks for nothing before the last answer has come.
+// find shows what the text finds. It asks for nothing before the last answer has come. Where that fails, it says so,
+// and asks again after a second.
 async function find() {
   clearTimeout(pause);
   again = asking;
@@ -32,24 +33,29 @@ async function find() {
   asking = true;
   do {
     again = false;
+    const search = field.value;
     try {
-      const search = field.value;
-      const answer = await requests.part('part/find?' + new URLSearchParams({ search }));
+      const { ok, html } = await requests.part('part/find?' + new URLSearchParams({ search }));
       if (again) continue;
-      put(list, answer.html);
-      shown = search;
-      $('#finder-count').textContent = $('[data-found]', list)?.dataset.found ?? '';
-      choose(options()[0]);
+      put(list, html);
+      shown = ok ? search : undefined;
     } catch (error) {
       if (error.status === 401) toDoor();
+      list.textContent = told(error);
+      shown = undefined;
     }
   } while (again);
   asking = false;
-  if (entered && shown === field.value && dialog.open) go(chosen());
-  entered = false;
+  list.ariaBusy = shown !== field.value;
+  $('#finder-count').textContent = $('[data-found]', list)?.dataset.found ?? list.textContent;
+  choose(options()[0]);
+  if (!dialog.open) entered = false;
+  else if (shown === undefined) pause = setTimeout(find, 1000);
+  else if (entered && shown === field.value) go(chosen());
 }
 
 function go(option) {
+  entered = false;
   if (!option) return;
   dialog.close();
   if (option.dataset.run) run(option.dataset.run);
@@ -69,6 +75,7 @@ export function start(perform) {
   field.addEventListener('input', (event) => {
     event.stopPropagation(); // it is no draft
     entered = false;
+    list.ariaBusy = true;
     clearTimeout(pause);
     pause = setTimeout(find, 120);
   });
