@@ -33,7 +33,7 @@ func (b *Broker) judge(ctx context.Context, l *cachedSession, m *performatives.M
 	if err := checkBody(m); err != nil {
 		return judged{}, err
 	}
-	if err := b.enterDeadlines(ctx, l); err != nil {
+	if err := b.enterDeadlines(ctx, l, func() {}); err != nil {
 		return judged{}, err
 	}
 	if err := b.restore(ctx, l, m); err != nil {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/parley-asp/parley/broker/approvals"
@@ -28,6 +29,8 @@ type sessions struct {
 	most   int       // of bytes
 	busy   sync.WaitGroup
 	shut   bool
+
+	atDeadlines atomic.Int64 // sessions that are worked on because their timer fired
 
 	next   chan *cachedSession // to a worker that waits for one
 	parked int                 // workers that wait
@@ -174,6 +177,13 @@ func (s *sessions) working() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.cached) - s.idle.Len()
+}
+
+// othersAct reports whether sessions have work other than their deadlines, and nothing waits for this one.
+func (s *sessions) othersAct(l *cachedSession) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(l.queue) == 0 && len(s.cached)-s.idle.Len() > int(s.atDeadlines.Load())
 }
 
 // Counts are what the command has in hand.

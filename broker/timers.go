@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -13,10 +14,14 @@ import (
 // Due looks at a session whose timer was set for a time and fired.
 func (b *Broker) Due(id performatives.SessionID, at time.Time, done func(error)) {
 	if !b.sessions.run(id, func(ctx context.Context, l *cachedSession) {
-		err := b.atDeadline(ctx, l, at)
+		b.sessions.atDeadlines.Add(1)
+		defer b.sessions.atDeadlines.Add(-1)
+		yield := b.yielding(ctx, l)
+		err := b.atDeadline(ctx, l, at, yield)
 		if err != nil {
 			b.trouble("timer", id, err) //nolint:errcheck // it logs; the timer comes again
 		}
+		yield()
 		done(err)
 	}) {
 		done(session.Busy())
@@ -24,7 +29,7 @@ func (b *Broker) Due(id performatives.SessionID, at time.Time, done func(error))
 }
 
 // atDeadline appends what the clock has ended and sets the next timer.
-func (b *Broker) atDeadline(ctx context.Context, l *cachedSession, at time.Time) error {
+func (b *Broker) atDeadline(ctx context.Context, l *cachedSession, at time.Time, yield func()) error {
 	if err := b.load(ctx, l); err != nil {
 		return err
 	}
@@ -40,7 +45,7 @@ func (b *Broker) atDeadline(ctx context.Context, l *cachedSession, at time.Time)
 		return err
 	}
 	l.armed = time.Time{} // it fired
-	if err := b.enterDeadlines(ctx, l); err != nil {
+	if err := b.enterDeadlines(ctx, l, yield); err != nil {
 		if _, readErr := b.current(ctx, l); readErr != nil {
 			return readErr
 		}
@@ -50,8 +55,24 @@ func (b *Broker) atDeadline(ctx context.Context, l *cachedSession, at time.Time)
 	return nil
 }
 
-// enterDeadlines appends what the broker says of deadlines that have passed: its CLOSE, or an event.
-func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession) error {
+// mostYielded bounds a pause where the work takes long because it waits for a store.
+const mostYielded = 10 * time.Millisecond
+
+// yielding is for work at a deadline. What it returns pauses while acts of other sessions are worked on, four times
+// as long as the work took since the last pause. So very many deadlines do not keep acts waiting (BenchmarkDue).
+func (b *Broker) yielding(ctx context.Context, l *cachedSession) func() {
+	began := time.Now()
+	return func() {
+		if b.sessions.othersAct(l) {
+			background.Pause(ctx, min(4*time.Since(began), mostYielded)) //nolint:errcheck // the work goes on
+		}
+		began = time.Now()
+	}
+}
+
+// enterDeadlines appends what the broker says of deadlines that have passed: its CLOSE, or an event. It calls
+// entered after each.
+func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession, entered func()) error {
 	for {
 		at := b.clock(l)
 		deadline, passed := l.state.Passed(at)
@@ -77,6 +98,7 @@ func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession) error {
 			return err
 		}
 		l.sought = false
+		entered()
 	}
 }
 
