@@ -125,13 +125,21 @@ func RetryAfter(refusal *session.Refusal) string {
 	return strconv.FormatInt(max(1, (limited.RetryAfter+999)/1000), 10)
 }
 
-// retryWait is between two attempts while a broker cannot answer.
-const retryWait = 250 * time.Millisecond
+const (
+	retryWait  = 250 * time.Millisecond // between two attempts while a broker cannot answer
+	answerWait = 5 * time.Second        // of the first attempt: the broker that was asked may be gone
+)
 
-// Retry asks until the answer is no refusal that passes, or the context ends.
-func Retry(ctx context.Context, ask func() error) error {
-	for {
-		err := ask()
+// Retry asks until the answer is no refusal that passes, or the context ends. After an answer that did not come it
+// waits twice as long for the next.
+func Retry(ctx context.Context, ask func(context.Context) error) error {
+	for wait := answerWait; ; {
+		asked, cancel := context.WithTimeout(ctx, wait)
+		err := ask(asked)
+		if asked.Err() != nil {
+			wait = min(2*wait, api.LongestWait)
+		}
+		cancel()
 		if !Passing(err) || background.Pause(ctx, retryWait) != nil {
 			return err
 		}

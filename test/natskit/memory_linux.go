@@ -22,7 +22,7 @@ func init() {
 	}
 	var fs syscall.Statfs_t
 	const noexec = 8 // ST_NOEXEC: tests run what they build
-	if syscall.Statfs(memory, &fs) != nil || fs.Type != memoryMagic || fs.Flags&noexec != 0 || fs.Bavail*uint64(fs.Bsize) < enough {
+	if syscall.Statfs(memory, &fs) != nil || fs.Type != memoryMagic || fs.Flags&noexec != 0 || fs.Bavail*uint64(fs.Bsize) < enough { //nolint:gosec // no size is negative
 		return
 	}
 	if err := os.Setenv("TMPDIR", memory); err != nil {
