@@ -17,7 +17,7 @@ func TestApprovalIsOfWhatWasShown(t *testing.T) {
 	t.Parallel()
 	w := start(t, testkit.Options{})
 	w.seed(alice)
-	human := w.Client(alice)
+	human, buys, sells := w.Client(alice), w.Client(alpha), w.Client(beta)
 	plan := client.Proposal{ID: "p1", Type: "service-agreement", Subject: "support", Terms: map[string]any{"price": 9, "currency": "EUR", "sla": "99.9"}}
 	most := 9.0
 	for name, c := range map[string]struct {
@@ -33,7 +33,7 @@ func TestApprovalIsOfWhatWasShown(t *testing.T) {
 		"no bound where nothing is at stake": {client.Ruling{Decision: performatives.Approved}, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			buyer, seller := w.introduced(w.Client(alpha), w.Client(beta))
+			buyer, seller := w.introduced(buys, sells)
 			ask := client.Escalation{Reason: client.PolicyAmbiguous, Context: "may I?"}
 			if c.offered {
 				must(seller.Propose(w.Ctx, plan))(t)
