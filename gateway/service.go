@@ -136,11 +136,14 @@ func Retry(ctx context.Context, ask func(context.Context) error) error {
 	for wait := answerWait; ; {
 		asked, cancel := context.WithTimeout(ctx, wait)
 		err := ask(asked)
-		if asked.Err() != nil {
-			wait = min(2*wait, api.LongestWait)
-		}
+		late := err != nil && asked.Err() != nil
 		cancel()
-		if !Passing(err) || background.Pause(ctx, retryWait) != nil {
+		if late {
+			wait = min(2*wait, api.LongestWait)
+		} else if !Passing(err) {
+			return err
+		}
+		if background.Pause(ctx, retryWait) != nil {
 			return err
 		}
 	}

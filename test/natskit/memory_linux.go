@@ -10,6 +10,7 @@ import (
 const (
 	memory      = "/dev/shm"
 	memoryMagic = 0x01021994 // TMPFS_MAGIC
+	noexec      = 8          // ST_NOEXEC: tests run what they build
 	enough      = 4 << 30    // bytes that are free
 )
 
@@ -21,8 +22,10 @@ func init() {
 		return
 	}
 	var fs syscall.Statfs_t
-	const noexec = 8 // ST_NOEXEC: tests run what they build
-	if syscall.Statfs(memory, &fs) != nil || fs.Type != memoryMagic || fs.Flags&noexec != 0 || fs.Bavail*uint64(fs.Bsize) < enough { //nolint:gosec // no size is negative
+	if syscall.Statfs(memory, &fs) != nil || fs.Type != memoryMagic || fs.Flags&noexec != 0 {
+		return
+	}
+	if free := fs.Bavail * uint64(fs.Bsize); free < enough { //nolint:gosec // no size is negative
 		return
 	}
 	if err := os.Setenv("TMPDIR", memory); err != nil {
