@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -59,6 +60,33 @@ func TestEventsAreEnteredOnce(t *testing.T) {
 			s.Check(alpha, beta)
 		})
 	}
+}
+
+// What is entered at a deadline is in the inboxes before the next is entered.
+func TestEventsAreDeliveredInTurn(t *testing.T) {
+	t.Parallel()
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
+	w := fault.NewWitness(t, b.URL)
+	s := promises(w, func(now time.Time) []string {
+		due := now.Add(500 * time.Millisecond)
+		return []string{owesBy("0", due), owesBy("1", due)}
+	})
+	var mu sync.Mutex
+	var done []string
+	b.Broker.Command.AtFailpoints(func(where string) {
+		if where == "before the append" || where == "after one of the inbox copies" {
+			mu.Lock()
+			defer mu.Unlock()
+			done = append(done, where)
+		}
+	})
+	one := []string{"before the append", "after one of the inbox copies", "after one of the inbox copies"}
+	testkit.Eventually(t, "each of both is entered and copied", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(done) >= 6 && slices.Equal(done[len(done)-6:], slices.Concat(one, one))
+	})
+	s.Check(alpha, beta)
 }
 
 // After a time off line the broker enters what has passed meanwhile, in the order of time.

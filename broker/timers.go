@@ -56,16 +56,20 @@ func (b *Broker) atDeadline(ctx context.Context, l *cachedSession, at time.Time,
 }
 
 // mostYielded bounds a pause where the work takes long because it waits for a store.
-const mostYielded = 10 * time.Millisecond
+const mostYielded = 20 * time.Millisecond
 
 // yielding is for work at a deadline. What it returns pauses while acts of other sessions are worked on, four times
-// as long as the work took since the last pause. So very many deadlines do not keep acts waiting (BenchmarkDue).
+// as long as the work took since the last pause; one session pauses after the other. So very many deadlines do not
+// keep acts waiting (BenchmarkDue).
 func (b *Broker) yielding(ctx context.Context, l *cachedSession) func() {
 	began := time.Now()
 	return func() {
+		took := time.Since(began)
+		b.sessions.yields.Lock()
 		if b.sessions.othersAct(l) {
-			background.Pause(ctx, min(4*time.Since(began), mostYielded)) //nolint:errcheck // the work goes on
+			background.Pause(ctx, min(4*took, mostYielded)) //nolint:errcheck // the work goes on
 		}
+		b.sessions.yields.Unlock()
 		began = time.Now()
 	}
 }
@@ -78,6 +82,9 @@ func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession, entered f
 		deadline, passed := l.state.Passed(at)
 		if !passed {
 			return nil
+		}
+		if len(l.unapplied) > 0 {
+			b.deliver(ctx, l) //nolint:errcheck // copies that fail are tried again with the other side effects
 		}
 		m, err := b.own(l.id, deadline, at)
 		if err != nil {
