@@ -22,12 +22,25 @@ import (
 // requestTimeout is longer than any call takes, also one that waits.
 const requestTimeout = api.LongestWait + 5*time.Second
 
+// answerWait is how long the first answer is waited for to what may be sent again: the broker that took it may be gone.
+const answerWait = 5 * time.Second
+
 // CallAs calls an api verb as a principal. A refusal comes as a *session.Refusal.
 func (g *Gateway) CallAs(ctx context.Context, as performatives.Agent, verb string, request []byte) (reply []byte, err error) {
 	if noun, what, two := strings.Cut(verb, "."); !two || !isToken(noun) || !isToken(what) {
 		return nil, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q", verb)
 	}
-	return g.request(ctx, as, api.Call(as, verb), request)
+	return g.request(ctx, as, api.Call(as, verb), request, repeatable(verb, request))
+}
+
+// repeatable reports whether a call that is sent twice is done once.
+func repeatable(verb string, request []byte) bool {
+	if verb == api.SessionSay.Name {
+		var said api.Say
+		return json.Unmarshal(request, &said) == nil && (said.Key != "" || said.Session != "" && said.Message != "")
+	}
+	v := api.VerbNamed(verb)
+	return v.Access == api.Read && !v.Waits
 }
 
 // SubmitAs submits an envelope as a principal, who must be its sender.
@@ -35,7 +48,7 @@ func (g *Gateway) SubmitAs(ctx context.Context, as performatives.Agent, id perfo
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return accepted, session.NoSuchSession()
 	}
-	reply, err := g.request(ctx, as, api.Submit(as, id), envelope)
+	reply, err := g.request(ctx, as, api.Submit(as, id), envelope, true)
 	if err != nil {
 		return accepted, err
 	}
@@ -44,8 +57,9 @@ func (g *Gateway) SubmitAs(ctx context.Context, as performatives.Agent, id perfo
 
 func isToken(s string) bool { return s != "" && !strings.ContainsAny(s, ". *>\t\r\n") }
 
-// request sends a request to the brokers; an error reply is returned as a refusal.
-func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject string, data []byte) ([]byte, error) {
+// request sends a request to the brokers, again if that is allowed and no answer comes, after twice as long each time.
+// An error reply is returned as a refusal.
+func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject string, data []byte, again bool) ([]byte, error) {
 	if _, err := performatives.ParseAgent(string(as)); err != nil {
 		return nil, session.Refuse(session.UnknownAgent, "you are not registered")
 	}
@@ -54,7 +68,15 @@ func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject s
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	reply, err := g.o.Conn.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data, Header: telemetry.Headers(ctx)})
+	wait := requestTimeout
+	if again {
+		wait = answerWait
+	}
+	reply, err := g.ask(ctx, subject, data, wait)
+	for again && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		wait *= 2
+		reply, err = g.ask(ctx, subject, data, wait)
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
 		return nil, err
@@ -64,6 +86,12 @@ func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject s
 		return nil, refusalIn(reply)
 	}
 	return reply.Data, nil
+}
+
+func (g *Gateway) ask(ctx context.Context, subject string, data []byte, wait time.Duration) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return g.o.Conn.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data, Header: telemetry.Headers(ctx)})
 }
 
 func refusalIn(reply *nats.Msg) error {

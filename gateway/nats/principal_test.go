@@ -1,0 +1,63 @@
+package natsgateway
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/test/natskit"
+)
+
+// What may be sent twice is sent again when no answer comes, as from a broker that was killed with it.
+func TestAskedAgain(t *testing.T) {
+	t.Parallel()
+	const alpha, id = "agent://acme.com/alpha", "018f3c1e-7b2a-7c3d-8e4f-5a6b7c8d9e0f"
+	nc := natskit.StartServer(t).Connect()
+	g := &Gateway{o: Options{Conn: nc}}
+	for name, ask := range map[string]struct {
+		subject string
+		send    func() error
+	}{
+		"a submit": {api.Submit(alpha, id), func() error {
+			_, err := g.SubmitAs(t.Context(), alpha, id, []byte("{}"))
+			return err
+		}},
+		"a read": {api.Call(alpha, api.SessionGet.Name), func() error {
+			_, err := g.CallAs(t.Context(), alpha, api.SessionGet.Name, []byte("{}"))
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			taken := 0
+			_, err := nc.Subscribe(ask.subject, func(m *nats.Msg) {
+				if taken++; taken > 1 {
+					m.Respond([]byte("{}")) //nolint:errcheck // the asker finds out
+				}
+			})
+			natskit.Must(t, err)
+			natskit.Must(t, ask.send())
+		})
+	}
+}
+
+func TestRepeatable(t *testing.T) {
+	t.Parallel()
+	for request, want := range map[[2]string]bool{
+		{"session.get", "{}"}:                                        true,
+		{"turn.wait", "{}"}:                                          false,
+		{"turn.pickup", "{}"}:                                        false,
+		{"session.say", `{"sessionId":"s"}`}:                         false,
+		{"session.say", `{"messageId":"m"}`}:                         false,
+		{"session.say", `{"sessionId":"s","messageId":"m"}`}:         true,
+		{"session.say", `{"key":"k"}`}:                               true,
+		{"session.say", `{`}:                                         false,
+		{"escalation.comment", `{"escalationId":"e","comment":"c"}`}: false,
+		{"no.such", "{}"}:                                            false,
+	} {
+		if repeatable(request[0], []byte(request[1])) != want {
+			t.Errorf("%s: want %v", request, want)
+		}
+	}
+}
