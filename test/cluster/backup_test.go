@@ -20,7 +20,7 @@ import (
 // one server. It is complete before that answers for the first time.
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	backups(t, 3)
+	backups(t, 1)
 }
 
 func backups(t *testing.T, times int) {

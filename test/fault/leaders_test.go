@@ -35,7 +35,7 @@ func leadersKilled(t *testing.T, seed uint64, kills int) tally {
 		startReplicated(t, keys, c.URL())
 	}
 	k := startTalk(t, c.URL(), 2, seed)
-	opened := opens(k.Beside(c.URL()), k.stop)
+	opened := opens(k, k.Beside(c.URL()))
 	for n := range kills {
 		k.after(1 + random.Int64N(2))
 		victim := c.Named(leader(t, c.URL(), ledStreams[n%len(ledStreams)]))
@@ -60,23 +60,18 @@ func leadersKilled(t *testing.T, seed uint64, kills int) tally {
 	return all
 }
 
-// opens begins and ends one session after the other until it is told to stop: the first copies of an
-// inbox are as much at risk as later ones.
-func opens(w *fault.Witness, stop <-chan struct{}) <-chan []*fault.Session {
+// opens begins and ends one session after the other while the talk goes on, in turn with it: the first copies of
+// an inbox are as much at risk as later ones.
+func opens(k *talk, w *fault.Witness) <-chan []*fault.Session {
 	done := make(chan []*fault.Session, 1)
 	go func() {
 		var all []*fault.Session
-		for {
-			select {
-			case <-stop:
-				done <- all
-				return
-			default:
-				s := w.Open(parties...)
-				s.Say(parties[0], "CLOSE", "{}")
-				all = append(all, s)
-			}
+		for k.counts() {
+			s := w.Open(parties...)
+			s.Say(parties[0], "CLOSE", "{}")
+			all = append(all, s)
 		}
+		done <- all
 	}()
 	return done
 }
