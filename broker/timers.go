@@ -77,14 +77,14 @@ func (b *Broker) yielding(ctx context.Context, l *cachedSession) func() {
 // enterDeadlines appends what the broker says of deadlines that have passed: its CLOSE, or an event. It calls
 // entered after each.
 func (b *Broker) enterDeadlines(ctx context.Context, l *cachedSession, entered func()) error {
-	for {
+	for copied := true; ; {
 		at := b.clock(l)
 		deadline, passed := l.state.Passed(at)
 		if !passed {
 			return nil
 		}
-		if len(l.unapplied) > 0 {
-			b.deliver(ctx, l) //nolint:errcheck // copies that fail are tried again with the other side effects
+		if copied && len(l.unapplied) > 0 { // copies that fail are tried again with the other side effects
+			copied = b.deliver(ctx, l) == nil
 		}
 		m, err := b.own(l.id, deadline, at)
 		if err != nil {
