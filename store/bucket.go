@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,6 +25,7 @@ type Bucket struct {
 	store *Store
 	name  string
 	kv    jetstream.KeyValue
+	seen  atomic.Uint64 // the newest revision that the watch has delivered
 }
 
 // An Entry is what a bucket has under a key.
@@ -49,7 +51,7 @@ func (s *Store) Bucket(ctx context.Context, name, description string, ttl time.D
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{s, name, kv}, nil
+	return &Bucket{store: s, name: name, kv: kv}, nil
 }
 
 // Get reads a key, or returns ErrNoKey.
@@ -97,9 +99,29 @@ func (b *Bucket) Revision(ctx context.Context) (uint64, error) {
 	return info.Last, err
 }
 
+const (
+	catchUpWithin = time.Second // the longest that CatchUp waits
+	catchUpPoll   = 5 * time.Millisecond
+)
+
+// CatchUp waits until the watch has delivered what the bucket has now.
+func (b *Bucket) CatchUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, catchUpWithin)
+	defer cancel()
+	newest, err := b.Revision(ctx)
+	for err == nil && b.seen.Load() < newest {
+		err = background.Pause(ctx, catchUpPoll)
+	}
+	return err
+}
+
 // Watch calls saw with all that the bucket holds before it returns, and then in
 // the background with what changes.
 func (b *Bucket) Watch(ctx context.Context, work *background.Group, saw func(Entry)) error {
+	held, err := b.Revision(ctx)
+	if err != nil {
+		return err
+	}
 	watch, err := b.kv.WatchAll(work.Context())
 	if err != nil {
 		return err
@@ -124,7 +146,9 @@ func (b *Bucket) Watch(ctx context.Context, work *background.Group, saw func(Ent
 			break
 		}
 		saw(fromKV(e))
+		b.seen.Store(e.Revision())
 	}
+	b.seen.Store(max(b.seen.Load(), held)) // the newest may have been taken away
 	work.Go(func(ctx context.Context) {
 		defer watch.Stop() //nolint:errcheck // of a connection that is closing
 		for {
@@ -134,6 +158,7 @@ func (b *Bucket) Watch(ctx context.Context, work *background.Group, saw func(Ent
 			}
 			if e != nil {
 				saw(fromKV(e))
+				b.seen.Store(e.Revision())
 			}
 		}
 	})

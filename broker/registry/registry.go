@@ -296,7 +296,7 @@ func (r *Registry) Devices(a performatives.Agent) []api.Device {
 func (r *Registry) Principal(k performatives.Key) (performatives.Agent, bool) {
 	a, ok := r.cache.login(k)
 	if !ok && !r.o.Alone { // another broker may have registered it just now
-		r.catchUp()
+		r.bucket.CatchUp(r.work.Context()) //nolint:errcheck // it answers from what it has
 		a, ok = r.cache.login(k)
 	}
 	return a, ok
@@ -306,23 +306,8 @@ func (r *Registry) Principal(k performatives.Key) (performatives.Agent, bool) {
 func (r *Registry) Registered(a performatives.Agent) bool {
 	_, known := r.Card(a)
 	if !known && !r.o.Alone { // another broker may have registered it just now
-		r.catchUp()
+		r.bucket.CatchUp(r.work.Context()) //nolint:errcheck // it answers from what it has
 		_, known = r.Card(a)
 	}
 	return known
-}
-
-const (
-	catchUpWithin = time.Second // the longest that a question waits for what another broker registered
-	catchUpPoll   = 5 * time.Millisecond
-)
-
-// catchUp waits until the watch has delivered what the bucket has now.
-func (r *Registry) catchUp() {
-	ctx, cancel := context.WithTimeout(r.work.Context(), catchUpWithin)
-	defer cancel()
-	newest, err := r.bucket.Revision(ctx)
-	for err == nil && r.seen.Load() < newest {
-		err = background.Pause(ctx, catchUpPoll)
-	}
 }

@@ -342,6 +342,9 @@ func (w *Wakeups) send(ctx context.Context, to target, c webhook.Call) error {
 // Forget removes all that a principal has set: whoever is registered under its URI later is not told
 // of by it.
 func (w *Wakeups) Forget(ctx context.Context, a performatives.Agent) error {
+	if err := w.bucket.CatchUp(ctx); err != nil { // another broker may have set some
+		return err
+	}
 	var all []string
 	w.mu.Lock()
 	for at, r := range w.rows {
