@@ -12,6 +12,7 @@ import (
 	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -54,6 +55,32 @@ func TestMalformedRequests(t *testing.T) {
 	}
 	l.accepted(l.ask(api.Call(alpha, api.SessionList.Name), nil))
 	l.accepted(l.ask(api.Call(alpha, api.SessionList.Name), []byte(`{"state":null}`)))
+}
+
+// The micro service says how long the answers of each endpoint took, also those that came after its handler returned.
+func TestAnswerTimes(t *testing.T) {
+	t.Parallel()
+	at := newSite(t)
+	here, nc := at.OpenBroker()
+	fault.NewWitness(t, at.URL).Open(alpha, beta)
+	m, err := nc.Request("$SRV.STATS."+api.ServiceName, nil, testkit.Patience)
+	testkit.Must(t, err)
+	var stats struct {
+		Endpoints []struct {
+			Name string
+			Data struct{ AverageAnswerTime time.Duration }
+		}
+	}
+	testkit.Must(t, json.Unmarshal(m.Data, &stats))
+	took := map[string]time.Duration{}
+	for _, e := range stats.Endpoints {
+		took[e.Name] = e.Data.AverageAnswerTime
+	}
+	// An act that is accepted is signed, checked and stored: no handler that only hands it on takes so long.
+	if took["submit"] < 100*time.Microsecond || took["submit"] > testkit.Patience || len(took) != 3 {
+		t.Errorf("answers took %v", took)
+	}
+	at.close(here)
 }
 
 // A wrong signature tells the SHA-256 of the bytes that were checked, so that its sender can

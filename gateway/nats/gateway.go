@@ -69,7 +69,8 @@ type Gateway struct {
 	work    *background.Group
 
 	answered, refused atomic.Uint64
-	delayed           atomic.Int64 // refusals that wait to be sent
+	took              map[string]*answerTime // by endpoint
+	delayed           atomic.Int64           // refusals that wait to be sent
 
 	mu       sync.Mutex
 	stopped  bool
@@ -78,7 +79,7 @@ type Gateway struct {
 
 // Serve begins to receive.
 func Serve(o Options) (g *Gateway, err error) {
-	g = &Gateway{o: o, work: background.New()}
+	g = &Gateway{o: o, work: background.New(), took: map[string]*answerTime{"submit": {}, "api": {}, "operator": {}}}
 	defer func() {
 		if err != nil {
 			g.Close()
@@ -158,11 +159,13 @@ func (g *Gateway) openService() (err error) {
 	return g.o.Conn.Flush()
 }
 
-// stats are what micro's own statistics cannot know of answers that come later.
-func (g *Gateway) stats(*micro.Endpoint) any {
+// stats are what micro's own statistics cannot know of answers that come later. The time is the endpoint's own, in
+// nanoseconds as micro's are.
+func (g *Gateway) stats(e *micro.Endpoint) any {
 	handedOver, _ := g.o.Members.HandedOver()
 	return map[string]uint64{
-		"answered": g.answered.Load(), "refused": g.refused.Load(), "forwarded": g.forward.answers.Total(), "handedOver": handedOver,
+		"averageAnswerTime": g.took[e.Name].average(),
+		"answered":          g.answered.Load(), "refused": g.refused.Load(), "forwarded": g.forward.answers.Total(), "handedOver": handedOver,
 	}
 }
 
@@ -208,7 +211,7 @@ func (g *Gateway) submit(subject string, r request) {
 		g.refuseLater(r.Reply(), err)
 		return
 	}
-	g.route(forwarded{r: r, subject: subject, id: id, sender: sender, release: release})
+	g.route(forwarded{r: g.timed(r, "submit"), subject: subject, id: id, sender: sender, release: release})
 }
 
 // route forwards an act to the owner of its session, or has it judged here.
@@ -254,11 +257,11 @@ func (g *Gateway) call(r micro.Request) {
 	}
 	if verb == api.SessionSay.Name {
 		if id := saidIn(r.Data()); id != "" {
-			g.route(forwarded{r: r, subject: r.Subject(), id: id, sender: agent, release: release, say: true})
+			g.route(forwarded{r: g.timed(r, "api"), subject: r.Subject(), id: id, sender: agent, release: release, say: true})
 			return
 		}
 	}
-	g.answer(r, api.Caller{Agent: agent}, verb, release)
+	g.answer(g.timed(r, "api"), api.Caller{Agent: agent}, verb, release)
 }
 
 // saidIn is the session in which session.say says something, "" for a new one.
@@ -274,7 +277,7 @@ func saidIn(request []byte) performatives.SessionID {
 
 func (g *Gateway) operatorCall(r micro.Request) {
 	if !unanswerable(r) {
-		g.answer(r, api.Caller{Operator: true}, strings.TrimPrefix(r.Subject(), api.OperatorCall("")), func() {})
+		g.answer(g.timed(r, "operator"), api.Caller{Operator: true}, strings.TrimPrefix(r.Subject(), api.OperatorCall("")), func() {})
 	}
 }
 

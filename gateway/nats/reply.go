@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -37,10 +38,35 @@ func (g *Gateway) reply(r request, to performatives.Agent, v any) {
 	}
 	g.charge(r, to, data)
 	g.publish(r.Reply(), nil, data)
+	ended(r)
 	if f, is := r.(fromPeer); is && f.asker != "" {
 		g.forward.acknowledge(f.m.Reply)
 	}
 }
+
+// timed is a request whose answer by this broker is timed.
+type timed struct {
+	request
+	since time.Time
+	took  *answerTime
+}
+
+func (g *Gateway) timed(r request, endpoint string) request {
+	return timed{r, time.Now(), g.took[endpoint]}
+}
+
+// ended notes how long a request took that was answered here.
+func ended(r request) {
+	if r, is := r.(timed); is {
+		r.took.nanoseconds.Add(uint64(time.Since(r.since))) //nolint:gosec // it is not negative
+		r.took.answers.Add(1)
+	}
+}
+
+// answerTime is how long an endpoint's answers took, from when the request was let in.
+type answerTime struct{ answers, nanoseconds atomic.Uint64 }
+
+func (t *answerTime) average() uint64 { return t.nanoseconds.Load() / max(1, t.answers.Load()) }
 
 // charge charges a principal for the bytes of an answer.
 func (g *Gateway) charge(r request, to performatives.Agent, data []byte) {
@@ -76,6 +102,7 @@ func (g *Gateway) refuse(r request, err error) {
 		g.refuseTo(r.Reply(), session.Busy())
 	default:
 		g.refuseTo(r.Reply(), err)
+		ended(r)
 	}
 }
 
