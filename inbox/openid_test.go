@@ -301,11 +301,63 @@ func TestOpenIDRefused(t *testing.T) {
 // A provider that is away, slow or endless stops nothing but the sign-ins there, and they go on when it is back.
 func TestOpenIDAway(t *testing.T) {
 	t.Parallel()
-	s := signsInAt(t, verifiedAlice, nil)
-	v := s.browser(t)
+	t.Run("before", func(t *testing.T) {
+		t.Parallel()
+		s := signsInAt(t, verifiedAlice, nil)
+		v, ways := s.browser(t), waysToFail(t)
+		fails := func(what string, how http.HandlerFunc) {
+			s.fails("/.well-known/openid-configuration", how)
+			if got := v.sends("GET", "/inbox/openid", ""); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "is not possible now") || got.header.Get("Set-Cookie") != "" {
+				t.Errorf("while discovery is answered with %s, the answer is %d %s", what, got.status, got.body)
+			}
+		}
+		for what, how := range ways {
+			fails(what, how)
+		}
+		fails("an unsafe endpoint", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, err := fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":"http://evil.example","token_endpoint":%[1]q,"jwks_uri":%[1]q}`, s.at.URL)
+			testkit.Must(t, err)
+		})
+		if got := v.sends("GET", "/inbox/login", ""); got.status != http.StatusOK || !strings.Contains(got.body, "openid") {
+			t.Errorf("meanwhile the page is %d", got.status)
+		}
+		s.at.Front(nil)
+		if status, body := v.enters(nil); status != http.StatusOK {
+			t.Errorf("once it is back, it is answered %d %s", status, body)
+		}
+	})
+	t.Run("after", func(t *testing.T) {
+		t.Parallel()
+		s := signsInAt(t, verifiedAlice, nil)
+		v, ways := s.browser(t), waysToFail(t)
+		for what, how := range ways {
+			back := v.goes("")
+			s.fails("/oauth/token", how)
+			if status, body := v.posts("/inbox/callback", back); status != http.StatusServiceUnavailable || !strings.Contains(body, "is not possible now") {
+				t.Errorf("while a code is answered with %s, the answer is %d %s", what, status, body)
+			}
+			s.at.Front(nil)
+		}
+		for _, path := range []string{"/keys", "/userinfo"} {
+			back := v.goes("")
+			s.fails(path, ways["10 MB"])
+			if status, body := v.posts("/inbox/callback", back); status == http.StatusOK || strings.Contains(body, "did not begin") {
+				t.Errorf("without %s it is answered %d %s", path, status, body)
+			}
+			s.at.Front(nil)
+		}
+		if status, body := v.enters(nil); status != http.StatusOK {
+			t.Errorf("once it is back, it is answered %d %s", status, body)
+		}
+	})
+}
+
+// waysToFail are ways in which a provider does not answer as it should; the last ends with the test.
+func waysToFail(t *testing.T) map[string]http.HandlerFunc {
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })
-	ways := map[string]func(http.ResponseWriter, *http.Request){
+	return map[string]http.HandlerFunc{
 		"10 MB":    func(w http.ResponseWriter, _ *http.Request) { provider.Huge(w) },
 		"an error": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {
@@ -318,52 +370,17 @@ func TestOpenIDAway(t *testing.T) {
 			case <-over:
 			}
 		},
-		"an unsafe endpoint": func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			_, err := fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":"http://evil.example","token_endpoint":%[1]q,"jwks_uri":%[1]q}`, s.at.URL)
-			testkit.Must(t, err)
-		},
 	}
-	fails := func(path string) func(func(http.ResponseWriter, *http.Request)) {
-		return func(how func(http.ResponseWriter, *http.Request)) {
-			s.at.Front(func(w http.ResponseWriter, r *http.Request) bool {
-				if r.URL.Path == path {
-					how(w, r)
-				}
-				return r.URL.Path == path
-			})
+}
+
+// fails answers the requests for a path in another way.
+func (s *signedInAt) fails(path string, how http.HandlerFunc) {
+	s.at.Front(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == path {
+			how(w, r)
 		}
-	}
-	for what, how := range ways {
-		fails("/.well-known/openid-configuration")(how)
-		if got := v.sends("GET", "/inbox/openid", ""); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "is not possible now") || got.header.Get("Set-Cookie") != "" {
-			t.Errorf("while discovery is answered with %s, the answer is %d %s", what, got.status, got.body)
-		}
-	}
-	if got := v.sends("GET", "/inbox/login", ""); got.status != http.StatusOK || !strings.Contains(got.body, "openid") {
-		t.Errorf("meanwhile the page is %d", got.status)
-	}
-	s.at.Front(nil)
-	delete(ways, "an unsafe endpoint")
-	for what, how := range ways {
-		back := v.goes("")
-		fails("/oauth/token")(how)
-		if status, body := v.posts("/inbox/callback", back); status != http.StatusServiceUnavailable || !strings.Contains(body, "is not possible now") {
-			t.Errorf("while a code is answered with %s, the answer is %d %s", what, status, body)
-		}
-		s.at.Front(nil)
-	}
-	for _, path := range []string{"/keys", "/userinfo"} {
-		back := v.goes("")
-		fails(path)(ways["10 MB"])
-		if status, body := v.posts("/inbox/callback", back); status == http.StatusOK || strings.Contains(body, "did not begin") {
-			t.Errorf("without %s it is answered %d %s", path, status, body)
-		}
-		s.at.Front(nil)
-	}
-	if status, body := v.enters(nil); status != http.StatusOK {
-		t.Errorf("once it is back, it is answered %d %s", status, body)
-	}
+		return r.URL.Path == path
+	})
 }
 
 // A sign-in ends when its row of the table goes, and 12 hours after it began; where the provider is required, a key

@@ -36,10 +36,7 @@ func (w *stored) parses(text string, into any) {
 // out; a part of its state is read page by page.
 func TestManyOffers(t *testing.T) {
 	t.Parallel()
-	offers := 10_000
-	if testing.Short() { // the race detector slows each act down
-		offers = 5_000
-	}
+	const offers = 5000
 	w := &stored{}
 	w.starts(t, testkit.Options{Dev: true})
 	buyer, seller := w.Client(alpha), w.Client(beta)

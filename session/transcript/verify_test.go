@@ -41,8 +41,8 @@ func TestEveryByte(t *testing.T) {
 		for at := 0; at <= len(line); at += stride {
 			// The byte after the line is its line feed.
 			text := append(append([]byte{}, line...), '\n')
-			for _, b := range []byte{text[at] ^ 1, text[at] ^ 0x20, '\n'} {
-				if b == text[at] || testing.Short() && b != text[at]^1 {
+			for n, b := range []byte{text[at] ^ 1, text[at] ^ 0x20, '\n'} { // of the latter two every fourth
+				if b == text[at] || n > 0 && (testing.Short() || at%4 != n) {
 					continue
 				}
 				changed := append([]byte{}, text...)

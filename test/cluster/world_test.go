@@ -26,6 +26,8 @@ const (
 	// patience is how long anything may take that has to happen.
 	patience = 10 * time.Minute
 
+	mostRounds = 1000 // more than a test waits for
+
 	// ackWait is after how long a message comes again that a dead or paused server was delivering. A
 	// session may meet that several times, and would wait for the 30 s of PROTOCOL.md §2 each time.
 	ackWait = 3 * time.Second
@@ -100,6 +102,7 @@ type market struct {
 	sessions []*client.Session // alpha's side
 	acts     atomic.Int64      // accepted and received by the other side
 	moved    chan struct{}     // there is news of acts
+	rounds   chan struct{}     // that may still be said
 	closing  chan struct{}
 	met      sync.WaitGroup // until all sessions have both parties
 	talking  sync.WaitGroup
@@ -109,7 +112,7 @@ type market struct {
 // introduced when it returns.
 func (w *world) opens(n int) *market {
 	w.Helper()
-	m := &market{world: w, beta: w.joins(beta), moved: make(chan struct{}, 1), closing: make(chan struct{})}
+	m := &market{world: w, beta: w.joins(beta), moved: make(chan struct{}, 1), rounds: make(chan struct{}, mostRounds), closing: make(chan struct{})}
 	buyer := w.joins(alpha)
 	for range n {
 		s, err := buyer.Invite(w.ctx, client.Invitation{With: []performatives.Agent{beta}, Purpose: "a cluster"})
@@ -172,7 +175,7 @@ func (m *market) talk(buys, sells *client.Session) error {
 		case <-m.closing:
 			_, err := buys.Close(m.ctx, client.Closing{Outcome: performatives.Completed})
 			return err
-		default:
+		case <-m.rounds:
 		}
 		if _, err := buys.Propose(m.ctx, client.Proposal{Type: "x", Subject: "x", Terms: map[string]any{"price": round}}); err != nil {
 			return err
@@ -197,9 +200,16 @@ func (m *market) talk(buys, sells *client.Session) error {
 	}
 }
 
-// goesOn waits until every session has, on average, seen some acts more.
+// goesOn waits until every session has, on average, seen some acts more. There are rounds of three acts for
+// three times as many: the sessions go on when the next fault comes, and not for as long as servers take to start.
 func (m *market) goesOn(acts int) {
 	m.Helper()
+	for range acts * len(m.sessions) {
+		select {
+		case m.rounds <- struct{}{}:
+		default:
+		}
+	}
 	for from := m.acts.Load(); m.acts.Load() < from+int64(acts*len(m.sessions)); {
 		select {
 		case <-m.moved:

@@ -16,7 +16,7 @@ import (
 // load, and starts it again.
 func TestBrokersKilled(t *testing.T) {
 	t.Parallel()
-	brokersKilled(t, 1, 6)
+	brokersKilled(t, 1, 4)
 }
 
 func brokersKilled(t *testing.T, seed uint64, kills int) tally {

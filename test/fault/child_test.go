@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	}
 	parley = sync.OnceValues(func() (string, error) {
 		program := filepath.Join(dir, "parley")
-		out, err := exec.Command("go", "build", "-o", program, "github.com/parley-asp/parley/cmd/parley").CombinedOutput()
+		out, err := exec.Command("go", "build", "-ldflags=-s", "-o", program, "github.com/parley-asp/parley/cmd/parley").CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("go build: %w\n%s", err, out)
 		}

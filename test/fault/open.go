@@ -49,10 +49,16 @@ func (w *Witness) Invite(inviter, invitee performatives.Agent, within time.Durat
 func (s *Session) Closed(party performatives.Agent, reason string) {
 	s.witness.Helper()
 	for end := time.Now().Add(testkit.Patience); time.Now().Before(end); {
-		lines := s.transcript()
-		last, err := transcript.Read(lines[len(lines)-1])
-		if err != nil {
-			s.witness.Fatal(err)
+		var last transcript.Entry
+		others := 0
+		for _, line := range s.transcript() {
+			var err error
+			if last, err = transcript.Read(line); err != nil {
+				s.witness.Fatal(err)
+			}
+			if last.Message.Sender != party {
+				others++
+			}
 		}
 		if body := new(performatives.CloseBody); last.Message.Sender.IsBroker() {
 			if err := json.Unmarshal(last.Message.RawBody, body); err != nil || body.Reason != reason {
@@ -60,7 +66,7 @@ func (s *Session) Closed(party performatives.Agent, reason string) {
 			}
 			return
 		}
-		s.collect(party, len(lines)) // until there is one more than now
+		s.collect(party, others+1)
 	}
 	s.witness.Fatalf("session %s was never closed", s.ID)
 }

@@ -56,32 +56,37 @@ var fatal = []struct {
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for i, act := range fatal {
-		for j, point := range broker.Failpoints() {
-			t.Run(act.act+" "+point, func(t *testing.T) {
-				t.Parallel()
-				data := t.TempDir()
-				c := startNode(t, data, "127.0.0.1:-1")
-				w := fault.NewWitness(t, c.URL)
-				w.Call(api.AgentAdd.Name, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
+		t.Run(act.act, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			c := startNode(t, data, "127.0.0.1:-1")
+			w := fault.NewWitness(t, c.URL)
+			w.Call(api.AgentAdd.Name, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
+			for _, point := range broker.Failpoints() { // of the same store: what was there before stays as it is
 				s := w.Open(parties...)
 				c.DieAt(point)
 				dyingOf(t, c, []*fault.Session{s}, act.act, act.body)
-				again(t, data, c)
+				c = again(t, data, c)
 				s.Again()
 				act.after(w, s)
 				s.Check(parties...)
-				verifyAll(t, c.URL)
-			})
-			if j%len(fatal) != i {
-				continue
+				if t.Failed() {
+					t.Fatal("killed ", point)
+				}
 			}
-			t.Run(act.act+" "+point+", two brokers", func(t *testing.T) {
-				t.Parallel()
-				at := testkit.StartServerProcess(t, onDisk)
-				c := startBroker(t, at)
-				startBroker(t, at)
-				w := fault.NewWitness(t, at.URL())
-				w.Call(api.AgentAdd.Name, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
+			verifyAll(t, c.URL)
+		})
+		t.Run(act.act+", two brokers", func(t *testing.T) {
+			t.Parallel()
+			at := testkit.StartServerProcess(t, onDisk)
+			c := startBroker(t, at)
+			w := fault.NewWitness(t, at.URL())
+			w.Call(api.AgentAdd.Name, fmt.Sprintf(`{"card":{"agentId":%q}}`, alice), &api.Card{})
+			for j, point := range broker.Failpoints() {
+				if j%len(fatal) != i {
+					continue
+				}
+				other := startBroker(t, at)
 				var sessions []*fault.Session
 				for range homes { // each broker is the home of some
 					sessions = append(sessions, w.Open(parties...))
@@ -92,15 +97,19 @@ func TestKilledAtEachPoint(t *testing.T) {
 				for _, s := range sessions {
 					s.Untouched(beta, gamma)
 				}
-				t.Logf("everything was delivered %s after the death", time.Since(died))
+				t.Logf("killed %s: everything was delivered %s after the death", point, time.Since(died))
 				for _, s := range sessions {
 					s.Again()
 					act.after(w, s)
 					s.Check(parties...)
 				}
-				verifyAll(t, at.URL())
-			})
-		}
+				if t.Failed() {
+					t.Fatal("killed ", point)
+				}
+				c = other
+			}
+			verifyAll(t, at.URL())
+		})
 	}
 }
 

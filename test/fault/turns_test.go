@@ -18,49 +18,48 @@ import (
 // that was entered.
 func TestKilledWithATurn(t *testing.T) {
 	t.Parallel()
-	for _, point := range broker.Failpoints() {
-		t.Run(point, func(t *testing.T) {
-			t.Parallel()
-			data := t.TempDir()
-			c := startNode(t, data, "127.0.0.1:-1")
-			s := fault.NewWitness(t, c.URL).Open(parties...)
-			s.Say(alpha, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
-			claimed := pickup(t, c.URL)
+	data := t.TempDir()
+	c := startNode(t, data, "127.0.0.1:-1")
+	w := fault.NewWitness(t, c.URL)
+	for n, point := range broker.Failpoints() {
+		s := w.Open(parties...)
+		s.Say(alpha, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
+		claimed := pickup(t, c.URL)
+		if n == 0 {
 			c.Kill()
 			c = again(t, data, c)
 			if same := pickup(t, c.URL); *same.Claim != *claimed.Claim || *same.Turn != *claimed.Turn {
 				t.Errorf("after the kill the claim is %+v %+v, it was %+v %+v", same.Claim, same.Turn, claimed.Claim, claimed.Turn)
 			}
-			c.DieAt(point)
-			response := fmt.Sprintf(`{"turnId":%q,"performative":"COUNTER","body":{"proposalId":"c","referenceId":"p","terms":{"price":4}}}`, claimed.Claim.ID)
-			nc, err := nats.Connect(c.URL, nats.NoReconnect())
-			testkit.Must(t, err)
-			defer nc.Close()
-			inbox := nc.NewInbox()
-			testkit.Must(t, nc.PublishRequest(api.Call(beta, api.TurnRespond.Name), inbox, []byte(response)))
-			nc.Flush() //nolint:errcheck // the broker may be dead before it answers
-			c.Dies()
-			c = again(t, data, c)
-			var accepted api.Acceptance
-			ask(t, c.URL, api.TurnRespond.Name, response, &accepted)
-			if !accepted.Accepted {
-				t.Errorf("the response sent again is answered %+v", accepted)
-			}
-			s.Again()
-			var view struct {
-				Proposals []api.OfferView `json:"proposals"`
-			}
-			ask(t, c.URL, api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &view)
-			if n := len(view.Proposals); n != 2 {
-				t.Errorf("there are %d offers, want the first and one COUNTER", n)
-			}
-			var none api.Turn
-			if ask(t, c.URL, api.TurnPickup.Name, `{}`, &none); none.Claim != nil {
-				t.Errorf("the answered turn waits again: %+v", none)
-			}
-			verifyAll(t, c.URL)
-		})
+		}
+		c.DieAt(point)
+		response := fmt.Sprintf(`{"turnId":%q,"performative":"COUNTER","body":{"proposalId":"c","referenceId":"p","terms":{"price":4}}}`, claimed.Claim.ID)
+		nc, err := nats.Connect(c.URL, nats.NoReconnect())
+		testkit.Must(t, err)
+		testkit.Must(t, nc.PublishRequest(api.Call(beta, api.TurnRespond.Name), nc.NewInbox(), []byte(response)))
+		nc.Flush() //nolint:errcheck // the broker may be dead before it answers
+		c.Dies()
+		nc.Close()
+		c = again(t, data, c)
+		var accepted api.Acceptance
+		ask(t, c.URL, api.TurnRespond.Name, response, &accepted)
+		if !accepted.Accepted {
+			t.Errorf("killed %s: the response sent again is answered %+v", point, accepted)
+		}
+		s.Again()
+		var view struct {
+			Proposals []api.OfferView `json:"proposals"`
+		}
+		ask(t, c.URL, api.SessionGet.Name, fmt.Sprintf(`{"sessionId":%q}`, s.ID), &view)
+		if n := len(view.Proposals); n != 2 {
+			t.Errorf("killed %s: there are %d offers, want the first and one COUNTER", point, n)
+		}
+		var none api.Turn
+		if ask(t, c.URL, api.TurnPickup.Name, `{}`, &none); none.Claim != nil {
+			t.Errorf("killed %s: the answered turn waits again: %+v", point, none)
+		}
 	}
+	verifyAll(t, c.URL)
 }
 
 func pickup(t *testing.T, url string) (turn api.Turn) {

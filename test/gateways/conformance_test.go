@@ -66,7 +66,7 @@ func local(base string) string {
 func shipped(t *testing.T) (url, token string) {
 	t.Helper()
 	program, data := filepath.Join(t.TempDir(), "parley"), t.TempDir()
-	must(t)(exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/parley-asp/parley/cmd/parley").CombinedOutput())
+	must(t)(exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", program, "github.com/parley-asp/parley/cmd/parley").CombinedOutput())
 	cmd := exec.CommandContext(t.Context(), program, "serve", "--data", data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	printed, err := cmd.StderrPipe()

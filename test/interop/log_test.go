@@ -43,7 +43,7 @@ type broker struct {
 func serve(t *testing.T, args ...string) *broker {
 	t.Helper()
 	b := &broker{TB: t, program: filepath.Join(t.TempDir(), "parley")}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", b.program, "./cmd/parley")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s", "-o", b.program, "./cmd/parley")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -24,12 +24,36 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
-// TestTour runs every block marked sh, in order and in one shell, as a reader would who
-// pastes them all at once. A block marked text after it is what the reader should see. At
-// the end the human finds the item in the browser.
-func TestTour(t *testing.T) {
+// TestTours runs every block marked sh of a document, in order and in one shell, as a reader would who
+// pastes them all at once. A block marked text after it is what the reader should see. What the blocks
+// install is built before, once for all: `go install` finds it there.
+func TestTours(t *testing.T) {
 	t.Parallel()
-	tour := newShell(t)
+	seeSources(t)
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./cmd/parley", "./test/readme/deal", "./test/readme/nats")
+	build.Dir, build.Env = root(t), append(os.Environ(), goFlags())
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s\n%s", err, out)
+	}
+	t.Run("README.md", func(t *testing.T) {
+		t.Parallel()
+		firstTour(t, newShell(t, bin))
+	})
+	for _, name := range []string{"docs/TOUR.md", "docs/AGREEMENTS.md"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			newShell(t, bin).runs(name, 3)
+		})
+	}
+}
+
+// goFlags leaves the debugger's tables out of what is linked.
+func goFlags() string { return "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -ldflags=-s") }
+
+// firstTour is README.md's. At the end the human finds the item in the browser.
+func firstTour(t *testing.T, tour *shell) {
+	t.Helper()
 	out := tour.runs("README.md", 5)
 	link := regexp.MustCompile(`http://\S+/inbox/(items/\S+)\s*$`).FindStringSubmatch(out)
 	if link == nil {
@@ -55,18 +79,6 @@ func TestTour(t *testing.T) {
 	if page := asks("GET", link[1], ""); !strings.Contains(page, `data-status="open"`) || !strings.Contains(page, "above my limit of 180") {
 		t.Errorf("the item's page does not show it:\n%s", page)
 	}
-}
-
-// TestSecondTour runs the blocks of docs/TOUR.md.
-func TestSecondTour(t *testing.T) {
-	t.Parallel()
-	newShell(t).runs("docs/TOUR.md", 3)
-}
-
-// TestAgreements runs the blocks of docs/AGREEMENTS.md.
-func TestAgreements(t *testing.T) {
-	t.Parallel()
-	newShell(t).runs("docs/AGREEMENTS.md", 3)
 }
 
 // runs executes the blocks of a document, at least so many, and returns what the last printed.
@@ -103,22 +115,16 @@ type shell struct {
 
 const patience = 20 * time.Minute // for the whole tour, go install included
 
-func newShell(t *testing.T) *shell {
+// newShell finds in bin what the tour installs, and installs it there.
+func newShell(t *testing.T, bin string) *shell {
 	t.Helper()
 	s := &shell{t: t, dir: t.TempDir(), http: testkit.FreeAddress(t)}
-	seeSources(t)
-	bin := filepath.Join(s.dir, "bin")
-	build := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./test/readme/nats")
-	build.Dir = root(t)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s\n%s", err, out)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	bash := exec.CommandContext(ctx, "bash", "--noprofile", "--norc")
 	bash.Dir = root(t)
 	nats := "nats://" + testkit.FreeAddress(t)
 	bash.Env = append(slices.DeleteFunc(os.Environ(), foreign),
-		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "GOBIN="+bin, "TMPDIR="+s.dir,
+		"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "GOBIN="+bin, goFlags(), "TMPDIR="+s.dir,
 		"NATS_URL="+nats, "PARLEY_URL="+nats, "PARLEY_LISTEN="+strings.TrimPrefix(nats, "nats://"), "PARLEY_HTTP="+s.http)
 	stdin, in := pipe(t)
 	answers, stdout := pipe(t)
