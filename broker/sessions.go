@@ -31,7 +31,7 @@ type sessions struct {
 	shut   bool
 
 	atDeadlines atomic.Int64 // sessions that are worked on because their timer fired
-	yields      sync.Mutex   // of one of them, which pauses
+	yields      sync.Mutex   // held by the session that pauses
 
 	next   chan *cachedSession // to a worker that waits for one
 	parked int                 // workers that wait

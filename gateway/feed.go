@@ -58,7 +58,7 @@ func (f *Feed) readPage(ctx context.Context, emit func(Entry) (over bool, err er
 	ctx, end := Page(ctx)
 	defer end()
 	var page api.Messages
-	if err := Retry(ctx, func(ctx context.Context) (err error) {
+	if err := Retry(ctx, func() (err error) {
 		page, err = f.c.Messages(ctx, api.ListMessages{Session: f.id, Since: f.Next, Limit: pageSize})
 		return err
 	}); err != nil {
@@ -125,7 +125,7 @@ func (f *InboxFeed) readPage(ctx context.Context, emit func([]api.InboxMessage) 
 	ctx, end := Page(ctx)
 	defer end()
 	var page api.InboxPage
-	if err := Retry(ctx, func(ctx context.Context) error {
+	if err := Retry(ctx, func() error {
 		return f.c.Call(ctx, api.InboxMessages.Verb, api.ListInbox{Since: &f.Next, Limit: pageSize}, &page)
 	}); err != nil {
 		return false, err

@@ -125,25 +125,14 @@ func RetryAfter(refusal *session.Refusal) string {
 	return strconv.FormatInt(max(1, (limited.RetryAfter+999)/1000), 10)
 }
 
-const (
-	retryWait  = 250 * time.Millisecond // between two attempts while a broker cannot answer
-	answerWait = 5 * time.Second        // of the first attempt: the broker that was asked may be gone
-)
+// retryWait is between two attempts while a broker cannot answer.
+const retryWait = 250 * time.Millisecond
 
-// Retry asks until the answer is no refusal that passes, or the context ends. After an answer that did not come it
-// waits twice as long for the next.
-func Retry(ctx context.Context, ask func(context.Context) error) error {
-	for wait := answerWait; ; {
-		asked, cancel := context.WithTimeout(ctx, wait)
-		err := ask(asked)
-		late := err != nil && asked.Err() != nil
-		cancel()
-		if late {
-			wait = min(2*wait, api.LongestWait)
-		} else if !Passing(err) {
-			return err
-		}
-		if background.Pause(ctx, retryWait) != nil {
+// Retry asks until the answer is no refusal that passes, or the context ends.
+func Retry(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if !Passing(err) || background.Pause(ctx, retryWait) != nil {
 			return err
 		}
 	}

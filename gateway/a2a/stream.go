@@ -101,7 +101,7 @@ func (t tasks) stream(ctx context.Context, c call, of ref, after *uint64, histor
 		defer end()
 		var s snapshot
 		var all []a2a.Event
-		if err := gateway.Retry(ctx, func(ctx context.Context) (err error) { // there may be no further change to wait for
+		if err := gateway.Retry(ctx, func() (err error) { // there may be no further change to wait for
 			if s, err = t.look(ctx, c, of); err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ const (
 
 	// ackWait is after how long a message comes again that a dead or paused server was delivering. A
 	// session may meet that several times, and would wait for the 30 s of PROTOCOL.md §2 each time.
-	ackWait = 3 * time.Second
+	ackWait = time.Second
 )
 
 // A world is three servers, the brokers on them and their operator.
