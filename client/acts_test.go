@@ -15,6 +15,7 @@ import (
 // A conversation in which each of the thirteen acts is accepted, and whose
 // transcript is whole and genuine.
 func TestEveryActIsAccepted(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	human := w.Client(alice)
 	w.seed(gamma)
@@ -80,6 +81,7 @@ func TestEveryActIsAccepted(t *testing.T) {
 
 // What a message is called by those that answer it, and what can be read of it.
 func TestWhatAMessageSays(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	w.Register("human://widgets.co/bob") // without a decider nobody can escalate
 	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))

@@ -84,6 +84,7 @@ func (w world) until(what string, a performatives.Agent, is func(*jetstream.Cons
 // A loop that is broken off goes on where it was: what was not acknowledged
 // comes again.
 func TestBreakAndResume(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	ours := w.Client(alpha)
 	_, theirs := w.introduced(ours, w.Client(beta))
@@ -96,6 +97,7 @@ func TestBreakAndResume(t *testing.T) {
 // What a client did not acknowledge comes to the next one as soon as the first
 // is closed, in order.
 func TestTheNextClientGoesOn(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	first := w.Client(alpha)
 	_, theirs := w.introduced(first, w.Client(beta))
@@ -131,6 +133,7 @@ func TestAClientThatReadsNoMore(t *testing.T) {
 // A message that is not acknowledged is delivered again and again, and seen
 // once.
 func TestOnceInALoop(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	ours := w.Client(alpha)
 	_, theirs := w.introduced(ours, w.Client(beta))
@@ -160,6 +163,7 @@ func TestOnceInALoop(t *testing.T) {
 
 // A message is not delivered again while the body of its loop runs.
 func TestKeptWhileItsReaderWorks(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	_, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	first := w.Client(alpha)
@@ -193,6 +197,7 @@ func TestKeptWhileItsReaderWorks(t *testing.T) {
 
 // Processes of one agent, each waiting in its own session, take nothing from each other.
 func TestEachProcessItsSession(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	seller := w.Client(beta)
 	answered := make(chan error, 3)
@@ -237,6 +242,7 @@ func (w world) next(pull func() (*client.Message, error, bool)) string {
 // A session's own loop takes its messages, another loop the rest; a session's
 // loop ends with the session.
 func TestLoopsShareTheInbox(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	a, b := w.Client(alpha), w.Client(beta)
 	one, theirOne := w.introduced(a, b)
@@ -274,6 +280,7 @@ func TestLoopsShareTheInbox(t *testing.T) {
 
 // Await takes what it waits for; the rest stays, in order.
 func TestAwaitLeavesTheRest(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	w.remark(theirs, "1", "2")
@@ -285,6 +292,7 @@ func TestAwaitLeavesTheRest(t *testing.T) {
 
 // A loop ends with the context's error, with ErrClosed, and only once.
 func TestHowLoopsEnd(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	a := w.Client(alpha)
 	ctx, cancel := context.WithCancel(w.Ctx)
@@ -328,6 +336,7 @@ func TestHowLoopsEnd(t *testing.T) {
 // Under --dev an agent that nobody has named yet can wait for its first
 // invitation.
 func TestAnOutsiderWaits(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{Dev: true})
 	connect := func(a performatives.Agent) *client.Client {
 		c := must(client.Connect(w.Ctx, w.URL, a, client.Unsigned()))(t)

@@ -28,6 +28,7 @@ func all[V any](t *testing.T, items func(func(V, error) bool)) (list []V) {
 // An operator keeps the registry and sees everything, and takes part in
 // nothing.
 func TestOperator(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	o := must(client.ConnectOperator(w.Ctx, w.URL, client.Login(testkit.Signer(t, w.Operator()))))(t)
 	defer o.Close()
@@ -79,6 +80,7 @@ func TestOperator(t *testing.T) {
 
 // What a principal may ask: its sessions, the cards, the schemas.
 func TestWhatAPrincipalAsks(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	a, b := w.Client(alpha), w.Client(beta)
 	var want []performatives.SessionID
@@ -123,6 +125,7 @@ func TestWhatAPrincipalAsks(t *testing.T) {
 
 // A transcript longer than a page is read to its end.
 func TestALongTranscript(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{Sync: testkit.Patience})
 	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	pad := make([]byte, 100<<10) // a page has at most 1 MiB

@@ -17,6 +17,7 @@ import (
 
 // A refusal is typed, whichever call it answers.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	a, b := w.Client(alpha), w.Client(beta)
 	ours, theirs := w.introduced(a, b)
@@ -59,6 +60,7 @@ func read[V any](_ V, err error) error           { return err }
 
 // What cannot be sent is told before it is.
 func TestWhatIsNoAct(t *testing.T) {
+	t.Parallel()
 	url, requests := scripted(t)
 	a := must(client.Connect(t.Context(), url, alpha, client.Unsigned()))(t)
 	defer a.Close()
@@ -84,6 +86,7 @@ func TestWhatIsNoAct(t *testing.T) {
 
 // Every part of an act that has an option or a field arrives.
 func TestOptionsArrive(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	ours, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	place := must(ours.Head(w.Ctx))(t)
@@ -121,6 +124,7 @@ func TestOptionsArrive(t *testing.T) {
 
 // A login with another principal's key is told so, and not left waiting.
 func TestAnothersKey(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	w.seed(beta)
 	c := must(client.Connect(w.Ctx, w.URL, beta, client.Seed(w.seed(alpha)), w.login(alpha)))(t)

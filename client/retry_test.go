@@ -25,6 +25,7 @@ import (
 // An act that is made while the broker is away is accepted, once, when it is
 // back.
 func TestAnActOutlastsARestart(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	var told testkit.Output
 	log := slog.New(slog.NewTextHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -50,6 +51,7 @@ func TestAnActOutlastsARestart(t *testing.T) {
 // An answer that is lost on the way is asked for again with the same bytes, and
 // the broker knows them (PROTOCOL.md §3).
 func TestALostAnswerIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	bad := newLine(t, w.URL)
 	seed, login := client.Seed(w.seed(alpha)), w.login(alpha)
@@ -82,6 +84,7 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 // A removal whose answer was lost is asked for again, and what is gone by then was removed by it. What
 // was never there is refused.
 func TestRemovedByALostAttempt(t *testing.T) {
+	t.Parallel()
 	gone := session.Refuse(session.UnknownAgent, "it is not registered")
 	for name, tt := range map[string]struct {
 		answers []any
@@ -150,6 +153,7 @@ func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byt
 
 // Only what passes is asked for again, and never with other bytes.
 func TestWhatIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	yes := api.Acceptance{Accepted: true, Sequence: 7, State: session.Conversing}
 	for _, c := range []struct {
 		name     string
@@ -189,6 +193,7 @@ func TestWhatIsAskedForAgain(t *testing.T) {
 
 // A broker that was asked too much says when to ask again, and is not asked before.
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	const wait = 400 * time.Millisecond
 	limited := session.Refuse(session.RateLimited, "slower").With(api.Limited{Limit: "rate", RetryAfter: wait.Milliseconds()})
 	url, requests := scripted(t, limited, api.Acceptance{Accepted: true, Sequence: 7, State: session.Conversing})
@@ -206,6 +211,7 @@ func TestRetryAfter(t *testing.T) {
 
 // A signed act names the broker that it is for.
 func TestAnActNamesItsBroker(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	ours, _ := w.introduced(w.Client(alpha), w.Client(beta))
 	entries := must(ours.Transcript(w.Ctx))(t)
@@ -218,6 +224,7 @@ func TestAnActNamesItsBroker(t *testing.T) {
 
 // Where nobody answers before the context ends, the act is kept for later.
 func TestAnUnansweredActCanBeAskedForLater(t *testing.T) {
+	t.Parallel()
 	url, requests := scripted(t)
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
@@ -229,7 +236,12 @@ func TestAnUnansweredActCanBeAskedForLater(t *testing.T) {
 	if !ok || !errors.Is(err, context.Canceled) {
 		t.Fatalf("the error is %v", err)
 	}
-	if sent := requests(); len(sent) < 2 || !bytes.Equal(sent[0], unanswered.Envelope) {
+	var sent [][]byte
+	testkit.Eventually(t, "two attempts arrive", func() bool {
+		sent = append(sent, requests()...)
+		return len(sent) > 1
+	})
+	if !bytes.Equal(sent[0], unanswered.Envelope) {
 		t.Errorf("sent %q, and kept %q", sent, unanswered.Envelope)
 	}
 
@@ -243,6 +255,7 @@ func TestAnUnansweredActCanBeAskedForLater(t *testing.T) {
 
 // A refusal that the broker may have made before it looked for the first copy says nothing of it.
 func TestARefusalAfterALostAnswer(t *testing.T) {
+	t.Parallel()
 	lost := []any{nil, session.Refuse(session.Unavailable, "")}
 	for code, final := range map[session.Code]bool{
 		session.RateLimited: false, session.SignatureInvalid: false, session.Unauthorized: false,
@@ -285,6 +298,7 @@ func (h hearing) Write(line []byte) (int, error) {
 
 // Who gives up while the broker cannot answer is told both.
 func TestUnavailableToTheEnd(t *testing.T) {
+	t.Parallel()
 	busy := make([]any, 500)
 	for i := range busy {
 		busy[i] = session.Refuse(session.Unavailable, "not now")
@@ -303,6 +317,7 @@ func TestUnavailableToTheEnd(t *testing.T) {
 
 // The same envelope again is the same acceptance again.
 func TestSubmitTwice(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{Dev: true})
 	a := must(client.Connect(w.Ctx, w.URL, alpha, client.Unsigned()))(t)
 	defer a.Close()

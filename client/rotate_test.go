@@ -13,6 +13,7 @@ import (
 // A principal changes its key again and again; each time it is answered on the
 // connection that is then closed, and goes on with the new key.
 func TestRotateKey(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	w.Client(beta)
 	for range 20 {
@@ -29,6 +30,7 @@ func TestRotateKey(t *testing.T) {
 
 // An operator changes anybody's key but to one that is taken.
 func TestOperatorRotatesKey(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	o := w.OperatorClient()
 	b := w.Client(beta)

@@ -15,6 +15,7 @@ import (
 
 // What cannot be read is told once and does not end the loop.
 func TestAnUnreadableMessage(t *testing.T) {
+	t.Parallel()
 	w := start(t, testkit.Options{})
 	_, theirs := w.introduced(w.Client(alpha), w.Client(beta))
 	ours := w.Client(alpha)

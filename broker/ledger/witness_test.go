@@ -202,7 +202,7 @@ func TestWitnessesFail(t *testing.T) {
 	bad.fail(http.StatusServiceUnavailable)
 	l := p.open(newBoard(), policy)
 	l.append(names(0, 5)...)
-	bad.asked(3)
+	bad.asked(2)
 	if status, _, _ := l.get("checkpoint"); status != http.StatusServiceUnavailable || l.last() != "" {
 		t.Errorf("it publishes with one cosignature of two: %d %s", status, l.last())
 	}
