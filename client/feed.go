@@ -11,18 +11,21 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// A feed pulls from a consumer while somebody reads, and for a little while after. Its fields need the
+// A feed pulls from a consumer while somebody reads, and listens for a little while after. Its fields need the
 // inbox's lock.
 type feed struct {
 	in      *inbox
 	session performatives.SessionID // "" for the shared consumer
 	readers int
+	reading context.Context //nolint:containedctx // ends when the last reader leaves
+	left    context.CancelFunc
 	held    int                // messages that it has brought and nobody has acknowledged
 	pulling context.CancelFunc // stops pulling; nil while nobody does
 	stopped chan struct{}      // closed when pulling has stopped
-	idle    *time.Timer        // stops pulling some time after the last reader left
-	failed  error              // why nothing can be pulled
-	limit   int                // unacknowledged messages that the broker hands out; 0 is no limit
+	idle    *time.Timer        // stops it some time after the last reader left
+	idleFor time.Duration
+	failed  error // why nothing can be pulled
+	limit   int   // unacknowledged messages that the broker hands out; 0 is no limit
 	ackWait time.Duration
 
 	gaps gaps // of the goroutine that pulls
@@ -81,6 +84,11 @@ func (f *feed) pull(ctx context.Context) error {
 		in.mu.Lock()
 		config := consumer.CachedInfo().Config
 		f.limit, f.ackWait = max(0, config.MaxAckPending), config.AckWait
+		if consumer.CachedInfo().Cluster != nil {
+			// Its leader sees of a pull by way of another server only that this server is there: it would deliver
+			// into one that is left, and again only after the ack wait.
+			f.idleFor = idleAtOthers
+		}
 		in.mu.Unlock()
 		pulls, err := consumer.Messages(jetstream.PullMaxMessages(ahead), jetstream.PullExpiry(pullFor),
 			jetstream.PullHeartbeat(pullBeat), jetstream.WithMessagesErrOnMissingHeartbeat(false))
@@ -104,31 +112,34 @@ func (f *feed) pull(ctx context.Context) error {
 // receive puts into the mailbox what comes, as long as there is room.
 func (f *feed) receive(ctx context.Context, pulls jetstream.MessagesContext) error {
 	for {
-		if err := f.room(ctx); err != nil {
-			return err
-		}
-		raw, err := pulls.Next(jetstream.NextContext(ctx))
+		reading, err := f.room(ctx)
 		if err != nil {
 			return err
 		}
-		f.deliver(ctx, raw)
+		raw, err := pulls.Next(jetstream.NextContext(reading)) // outside of which nothing more is pulled
+		switch {
+		case err == nil:
+			f.deliver(ctx, raw)
+		case reading.Err() == nil:
+			return err
+		}
 	}
 }
 
-// room waits until there are readers and not enough for them to read.
-func (f *feed) room(ctx context.Context) error {
+// room waits until there are readers and not enough for them to read. It returns until when they read.
+func (f *feed) room(ctx context.Context) (reading context.Context, err error) {
 	for {
 		f.in.mu.Lock()
 		enough := f.readers == 0 || f.in.wanted(f) >= ahead
-		changed := f.in.changed
+		changed, reading := f.in.changed, f.reading
 		f.in.mu.Unlock()
 		if !enough {
-			return ctx.Err()
+			return reading, ctx.Err()
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }

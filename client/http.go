@@ -48,7 +48,7 @@ func (f *feed) events(ctx context.Context) (came bool, err error) {
 	in := f.in
 	err = in.client.link.http.Events(ctx, in.cursor.Load(), func(id uint64, data []byte) error {
 		came = true
-		if err := f.room(ctx); err != nil {
+		if _, err := f.room(ctx); err != nil {
 			return err
 		}
 		if err := f.received(ctx, id, data); err != nil {

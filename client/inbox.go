@@ -28,11 +28,12 @@ type inbox struct {
 }
 
 const (
-	ahead      = 64               // messages to have at hand for those who read
-	pullFor    = 30 * time.Second // one pull; an import's reply is good for 2 min
-	pullBeat   = 5 * time.Second  // a pull without a sign of life twice as long is made again
-	idleFor    = 2 * time.Second  // between one loop and the next
-	drainedFor = 2 * time.Second  // to get what is under way
+	ahead        = 64                    // messages to have at hand for those who read
+	pullFor      = 10 * time.Second      // one pull; an import's reply is good for 2 min
+	pullBeat     = 5 * time.Second       // a pull without a sign of life twice as long is made again
+	idleFor      = 2 * time.Second       // between one loop and the next
+	idleAtOthers = pullFor + time.Second // the same, where another server may lead the consumer
+	drainedFor   = 2 * time.Second       // to get what is under way
 )
 
 func newInbox(c *Client) *inbox {
@@ -52,10 +53,12 @@ func (in *inbox) enter(r *reader) error {
 	}
 	f := in.feeds[of]
 	if f == nil {
-		f = &feed{in: in, session: of}
+		f = &feed{in: in, session: of, idleFor: idleFor}
 		in.feeds[of] = f
 	}
-	f.readers++
+	if f.readers++; f.readers == 1 {
+		f.reading, f.left = context.WithCancel(context.Background())
+	}
 	r.feed, in.readers[r] = f, true
 	in.wake()
 	if f.idle != nil {
@@ -72,13 +75,17 @@ func (in *inbox) leave(r *reader) {
 	defer in.mu.Unlock()
 	in.mailbox.leave(r)
 	f := r.feed
-	if f.readers--; f.readers > 0 || f.pulling == nil {
+	if f.readers--; f.readers > 0 {
+		return
+	}
+	f.left()
+	if f.pulling == nil {
 		return
 	}
 	if f.idle != nil {
 		f.idle.Stop()
 	}
-	f.idle = time.AfterFunc(idleFor, func() {
+	f.idle = time.AfterFunc(f.idleFor, func() {
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		if f.readers == 0 && f.pulling != nil {
@@ -102,6 +109,7 @@ func (in *inbox) close() {
 			continue
 		}
 		f.pulling()
+		f.left()
 		stopping = append(stopping, f.stopped)
 	}
 	in.mu.Unlock()

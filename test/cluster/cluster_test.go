@@ -3,13 +3,18 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap/zaptest"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/modes"
@@ -161,5 +166,54 @@ func TestWaitsForJetStream(t *testing.T) {
 	}
 	if n := <-started; n != nil {
 		testkit.Must(w, n.Close(w.ctx))
+	}
+}
+
+// What comes while an agent thinks is received at once, though another server than its own leads the consumer: the
+// client leaves no pull behind that nobody listens to.
+func TestThinks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.broker()
+	w.connects()
+	buyer, seller := w.joins(alpha), w.joins(beta)
+	s, err := buyer.Invite(w.ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "a cluster"})
+	testkit.Must(w, err)
+	var found api.Consumer
+	reply, err := seller.Call(w.ctx, api.SessionConsumer.Name, fmt.Appendf(nil, `{"sessionId":%q,"ahead":256}`, s.ID())) // as the client does
+	testkit.Must(w, err)
+	testkit.Must(w, json.Unmarshal(reply, &found))
+	info := func() (i jetstream.ConsumerInfo) {
+		testkit.Eventually(w, "the consumer is known", func() bool {
+			one, cancel := context.WithTimeout(w.ctx, time.Second) // what is asked in an election may be lost
+			defer cancel()
+			c, err := w.js.Consumer(one, api.InboxStream, found.Name)
+			if err == nil {
+				i = *c.CachedInfo()
+			}
+			return err == nil && i.Cluster != nil
+		})
+		return i
+	}
+	testkit.Eventually(w, "another server leads the consumer", func() bool {
+		leader, own := info().Cluster.Leader, seller.Conn().ConnectedServerName()
+		if leader == own {
+			testkit.Must(w, w.js.Conn().Publish("$JS.API.CONSUMER.LEADER.STEPDOWN."+api.InboxStream+"."+found.Name, nil))
+		}
+		return leader != "" && leader != own
+	})
+	sells := seller.Session(s.ID())
+	_, err = sells.Await(w.ctx, performatives.Propose)
+	testkit.Must(w, err)
+	listening := seller.Conn().NumSubscriptions()
+	testkit.Eventually(w, "the client pulls no more", func() bool {
+		return seller.Conn().NumSubscriptions() < listening || info().NumWaiting == 0
+	})
+	_, err = s.Withdraw(w.ctx, "inv")
+	testkit.Must(w, err)
+	_, err = sells.Await(w.ctx, performatives.Withdraw)
+	testkit.Must(w, err)
+	if n := info().Delivered.Consumer; n != 2 {
+		w.Errorf("the second message came with delivery %d", n)
 	}
 }
