@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/performatives"
@@ -92,12 +93,19 @@ func (f *feed) pull(ctx context.Context) error {
 		in.mu.Unlock()
 		pulls, err := consumer.Messages(jetstream.PullMaxMessages(ahead), jetstream.PullExpiry(pullFor),
 			jetstream.PullHeartbeat(pullBeat), jetstream.WithMessagesErrOnMissingHeartbeat(false))
+		lost := false
 		if err == nil {
-			err = f.receive(ctx, pulls)
+			connected, end := f.whileConnected(ctx)
+			err = f.receive(connected, pulls)
+			lost = connected.Err() != nil
+			end()
 			f.drain(consumer, pulls)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if lost { // with another inbox, or what the server still has of the old pulls takes what comes
+			continue
 		}
 		if errors.Is(err, jetstream.ErrConnectionClosed) {
 			return ErrClosed
@@ -106,6 +114,30 @@ func (f *feed) pull(ctx context.Context) error {
 		if !wait(ctx, pause(attempt)) {
 			return ctx.Err()
 		}
+	}
+}
+
+// whileConnected returns a context that ends when the connection is lost.
+func (f *feed) whileConnected(ctx context.Context) (connected context.Context, end func()) {
+	nc := f.in.client.link.nc
+	connected, cancel := context.WithCancel(ctx)
+	status := nc.StatusChanged(nats.RECONNECTING)
+	go func() {
+		select {
+		case <-status:
+			cancel()
+			f.in.mu.Lock()
+			defer f.in.mu.Unlock()
+			if f.readers > 0 { // who waits for the next message
+				f.left()
+				f.reading, f.left = context.WithCancel(context.Background())
+			}
+		case <-connected.Done():
+		}
+	}()
+	return connected, func() {
+		cancel()
+		nc.RemoveStatusListener(status)
 	}
 }
 
@@ -120,7 +152,7 @@ func (f *feed) receive(ctx context.Context, pulls jetstream.MessagesContext) err
 		switch {
 		case err == nil:
 			f.deliver(ctx, raw)
-		case reading.Err() == nil:
+		case reading.Err() == nil || ctx.Err() != nil:
 			return err
 		}
 	}
@@ -149,13 +181,17 @@ func (f *feed) room(ctx context.Context) (reading context.Context, err error) {
 // the order of what is given back while it looks for somebody to deliver to.
 func (f *feed) drain(consumer jetstream.Consumer, pulls jetstream.MessagesContext) {
 	link := f.in.client.link
-	if !link.nc.IsConnected() {
-		pulls.Stop()
-		return
-	}
-	pulls.Drain()
 	ctx, cancel := context.WithTimeout(context.Background(), drainedFor)
 	defer cancel()
+	for !link.nc.IsConnected() {
+		raw, err := pulls.Next(jetstream.NextMaxWait(time.Millisecond))
+		if err != nil {
+			pulls.Stop()
+			return
+		}
+		f.deliver(ctx, raw)
+	}
+	pulls.Drain()
 	for {
 		raw, err := pulls.Next(jetstream.NextContext(ctx))
 		if err != nil {

@@ -112,9 +112,13 @@ func TestALostDeliveryKeepsItsPlace(t *testing.T) {
 	w.until("the server thinks it delivered", alpha, func(i *jetstream.ConsumerInfo) bool { return i.Delivered.Consumer == before+2 })
 	bad.deaf.Store(false)
 	bad.cut()
+	testkit.Eventually(t, "the client is connected again", func() bool { return a.Conn().Stats().Reconnects > 0 })
 	w.remark(theirs, "4")
 	saw = append(saw, w.next(pull), w.next(pull), w.next(pull))
 	w.want(saw, "1", "2", "3", "4")
+	if n := w.consumer(alpha).CachedInfo().Delivered.Consumer; n != before+3 {
+		t.Errorf("what comes after the connection is there again came with delivery %d, want %d", n, before+3)
+	}
 
 	w.tune(alpha, func(c *jetstream.ConsumerConfig) { c.AckWait = 100 * time.Millisecond })
 	w.until("the late deliveries are acknowledged", alpha, func(i *jetstream.ConsumerInfo) bool { return i.NumAckPending == 0 })
