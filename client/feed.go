@@ -18,8 +18,7 @@ type feed struct {
 	in      *inbox
 	session performatives.SessionID // "" for the shared consumer
 	readers int
-	reading context.Context //nolint:containedctx // ends when the last reader leaves
-	left    context.CancelFunc
+	left    func()             // ends the wait for the next message, which the last reader calls
 	held    int                // messages that it has brought and nobody has acknowledged
 	pulling context.CancelFunc // stops pulling; nil while nobody does
 	stopped chan struct{}      // closed when pulling has stopped
@@ -126,12 +125,6 @@ func (f *feed) whileConnected(ctx context.Context) (connected context.Context, e
 		select {
 		case <-status:
 			cancel()
-			f.in.mu.Lock()
-			defer f.in.mu.Unlock()
-			if f.readers > 0 { // who waits for the next message
-				f.left()
-				f.reading, f.left = context.WithCancel(context.Background())
-			}
 		case <-connected.Done():
 		}
 	}()
@@ -158,12 +151,17 @@ func (f *feed) receive(ctx context.Context, pulls jetstream.MessagesContext) err
 	}
 }
 
-// room waits until there are readers and not enough for them to read. It returns until when they read.
+// room waits until there are readers and not enough for them to read. The context that it returns ends when the
+// last of them leaves.
 func (f *feed) room(ctx context.Context) (reading context.Context, err error) {
 	for {
 		f.in.mu.Lock()
 		enough := f.readers == 0 || f.in.wanted(f) >= ahead
-		changed, reading := f.in.changed, f.reading
+		changed := f.in.changed
+		if !enough {
+			f.left() // frees what the wait for the last message used
+			reading, f.left = context.WithCancel(ctx)
+		}
 		f.in.mu.Unlock()
 		if !enough {
 			return reading, ctx.Err()

@@ -53,12 +53,10 @@ func (in *inbox) enter(r *reader) error {
 	}
 	f := in.feeds[of]
 	if f == nil {
-		f = &feed{in: in, session: of, idleFor: idleFor}
+		f = &feed{in: in, session: of, idleFor: idleFor, left: func() {}}
 		in.feeds[of] = f
 	}
-	if f.readers++; f.readers == 1 {
-		f.reading, f.left = context.WithCancel(context.Background())
-	}
+	f.readers++
 	r.feed, in.readers[r] = f, true
 	in.wake()
 	if f.idle != nil {
@@ -109,7 +107,6 @@ func (in *inbox) close() {
 			continue
 		}
 		f.pulling()
-		f.left()
 		stopping = append(stopping, f.stopped)
 	}
 	in.mu.Unlock()
