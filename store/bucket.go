@@ -93,6 +93,9 @@ func (b *Bucket) DeleteIf(ctx context.Context, key string, revision uint64) erro
 // Sync returns once what the bucket acknowledged is as safe as it is to be.
 func (b *Bucket) Sync() error { return b.store.Sync(api.StreamOf(b.name), 0) }
 
+// Seen is the newest revision that the watch has delivered.
+func (b *Bucket) Seen() uint64 { return b.seen.Load() }
+
 // Revision is the bucket's newest, as the server has it now.
 func (b *Bucket) Revision(ctx context.Context) (uint64, error) {
 	info, err := b.store.Info(ctx, api.StreamOf(b.name))
@@ -109,7 +112,7 @@ func (b *Bucket) CatchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpWithin)
 	defer cancel()
 	newest, err := b.Revision(ctx)
-	for err == nil && b.seen.Load() < newest {
+	for err == nil && b.Seen() < newest {
 		err = background.Pause(ctx, catchUpPoll)
 	}
 	return err
@@ -148,7 +151,7 @@ func (b *Bucket) Watch(ctx context.Context, work *background.Group, saw func(Ent
 		saw(fromKV(e))
 		b.seen.Store(e.Revision())
 	}
-	b.seen.Store(max(b.seen.Load(), held)) // the newest may have been taken away
+	b.seen.Store(max(b.Seen(), held)) // the newest may have been taken away
 	work.Go(func(ctx context.Context) {
 		defer watch.Stop() //nolint:errcheck // of a connection that is closing
 		for {

@@ -19,7 +19,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -76,7 +75,6 @@ type Registry struct {
 	bucket *store.Bucket // cards
 	codes  *store.Bucket // enrolment codes that nobody has used yet, by their hash
 	cache  *cache
-	seen   atomic.Uint64 // the newest revision of the bucket that the watch has delivered
 	work   *background.Group
 	asking *outbound.Pool // for questions to domains
 
@@ -111,7 +109,6 @@ func (r *Registry) Close() { r.work.Close() }
 
 // saw takes a change of the bucket into the cache.
 func (r *Registry) saw(e store.Entry) {
-	defer r.seen.Store(e.Revision)
 	if e.Deleted {
 		if a, err := performatives.ParseToken(fromKey(e.Key)); err == nil {
 			r.evict(a, e.Revision)
@@ -140,7 +137,7 @@ func (r *Registry) NameOf(a performatives.Agent) string {
 
 // RemoteAgents lists the cards that name a server elsewhere, if anything changed since a revision.
 func (r *Registry) RemoteAgents(since uint64) (cards []api.Card, revision uint64) {
-	if revision = r.seen.Load(); revision == since {
+	if revision = r.bucket.Seen(); revision == since {
 		return nil, revision
 	}
 	return r.cache.list(func(c api.Card) bool { return c.Registry.A2A != "" }), revision
@@ -149,7 +146,7 @@ func (r *Registry) RemoteAgents(since uint64) (cards []api.Card, revision uint64
 // HostedStandbys lists the standbys of organisations that the installation signs for, if anything
 // changed since a revision.
 func (r *Registry) HostedStandbys(since uint64) (agents []performatives.Agent, revision uint64) {
-	if revision = r.seen.Load(); revision == since {
+	if revision = r.bucket.Seen(); revision == since {
 		return nil, revision
 	}
 	for _, c := range r.cache.list(func(c api.Card) bool { return c.Agent == api.StandbyOf(c.Agent.Organisation()) }) {
