@@ -70,11 +70,14 @@ func serve(t *testing.T, args ...string) *broker {
 			}
 		}
 	}
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		for lines.Scan() { // or it stops when the pipe is full
 		}
 		running.Wait() //nolint:errcheck // it was interrupted
 	}()
+	t.Cleanup(func() { <-ended }) // before its data is removed
 	return b
 }
 

@@ -49,7 +49,7 @@ func (w *witness) serve() {
 	if err := running.Start(); err != nil {
 		w.Fatal(err)
 	}
-	go running.Wait() //nolint:errcheck // it was interrupted
+	w.Cleanup(func() { running.Wait() }) //nolint:errcheck // it was interrupted
 }
 
 // TestWitness: witnesses of others cosign a log, which is published once they have.
