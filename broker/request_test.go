@@ -68,17 +68,19 @@ func TestAnswerTimes(t *testing.T) {
 	var stats struct {
 		Endpoints []struct {
 			Name string
+			Took time.Duration `json:"average_processing_time"`
 			Data struct{ AverageAnswerTime time.Duration }
 		}
 	}
 	testkit.Must(t, json.Unmarshal(m.Data, &stats))
-	took := map[string]time.Duration{}
 	for _, e := range stats.Endpoints {
-		took[e.Name] = e.Data.AverageAnswerTime
+		// The handler of acts only hands on the one that is then signed, checked and stored.
+		if answer := e.Data.AverageAnswerTime; e.Name == "submit" && (answer <= e.Took || answer > testkit.Patience) {
+			t.Errorf("the answer took %v, its handler %v", answer, e.Took)
+		}
 	}
-	// An act that is accepted is signed, checked and stored: no handler that only hands it on takes so long.
-	if took["submit"] < 100*time.Microsecond || took["submit"] > testkit.Patience || len(took) != 3 {
-		t.Errorf("answers took %v", took)
+	if len(stats.Endpoints) != 3 {
+		t.Errorf("%d endpoints", len(stats.Endpoints))
 	}
 	at.close(here)
 }

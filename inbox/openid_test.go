@@ -353,7 +353,7 @@ func TestOpenIDAway(t *testing.T) {
 	})
 }
 
-// waysToFail are ways in which a provider does not answer as it should; the last ends with the test.
+// waysToFail are ways in which a provider does not answer as it should; "never" lasts until the test ends.
 func waysToFail(t *testing.T) map[string]http.HandlerFunc {
 	over := make(chan struct{})
 	t.Cleanup(func() { close(over) })

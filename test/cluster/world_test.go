@@ -200,8 +200,8 @@ func (m *market) talk(buys, sells *client.Session) error {
 	}
 }
 
-// goesOn waits until every session has, on average, seen some acts more. There are rounds of three acts for
-// three times as many: the sessions go on when the next fault comes, and not for as long as servers take to start.
+// goesOn waits until every session has, on average, seen some acts more. It allows them three times as many: so they
+// still talk when the next fault comes, and stop soon after.
 func (m *market) goesOn(acts int) {
 	m.Helper()
 	for range acts * len(m.sessions) {

@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,6 +30,11 @@ func TestMain(m *testing.M) {
 		}
 		return program, err
 	})
+	// Each test has processes of its own. More tests at once would only make them wait for each other.
+	if err := flag.Set("test.parallel", "12"); err != nil { // -parallel overrides it
+		fmt.Println(err)
+		os.Exit(1)
+	}
 	status := m.Run()
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Println(err)

@@ -13,7 +13,7 @@ import (
 
 // atOnce is how many parallel tests of a package run at once unless -parallel says so. These tests
 // wait most of the time, for fsyncs, timers and elections: as many as cores would leave the cores idle.
-const atOnce = 12
+const atOnce = 24
 
 // gcPercent is the garbage collector's, unless GOGC is set: a fifth of the CPU of the broker's tests less than with 100.
 const gcPercent = 200

@@ -1,4 +1,4 @@
-package wakeups_test
+package server_test
 
 import (
 	"fmt"
