@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,28 +90,33 @@ func TestRemovedByALostAttempt(t *testing.T) {
 		answers []any
 		refused bool
 	}{
-		"the answer was lost":    {[]any{nil, gone, nil, gone}, false},
-		"the broker was busy":    {[]any{session.Busy(), gone, session.Busy(), gone}, false},
-		"it was never there":     {[]any{gone, gone}, true},
-		"it was asked too often": {[]any{api.RateLimited("rate", time.Millisecond, "wait"), gone, api.RateLimited("rate", time.Millisecond, "wait"), gone}, true},
+		"the answer was lost":    {[]any{nil, gone}, false},
+		"the broker was busy":    {[]any{session.Busy(), gone}, false},
+		"it was never there":     {[]any{gone}, true},
+		"it was asked too often": {[]any{api.RateLimited("rate", time.Millisecond, "wait"), gone}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			url, _ := scripted(t, tt.answers...)
-			o := must(client.ConnectOperator(t.Context(), url, client.Unsigned(), client.Timeout(200*time.Millisecond)))(t)
-			defer o.Close()
-			_, agent := o.RemoveAgent(t.Context(), gamma)
-			_, token := client.Do(t.Context(), o, api.TokenRemove, api.TokenRef{ID: "x"})
-			for _, err := range []error{agent, token} {
+		for what, remove := range map[string]func(*client.Operator) error{
+			"agent": func(o *client.Operator) error { _, err := o.RemoveAgent(t.Context(), gamma); return err },
+			"token": func(o *client.Operator) error {
+				_, err := client.Do(t.Context(), o, api.TokenRemove, api.TokenRef{ID: "x"})
+				return err
+			},
+		} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				t.Parallel()
+				url, _ := scripted(t, tt.answers...)
+				o := must(client.ConnectOperator(t.Context(), url, client.Unsigned()))(t)
+				defer o.Close()
+				err := remove(o)
 				if refused := errors.Is(err, client.Refused(session.UnknownAgent)); refused != tt.refused || !refused && err != nil {
 					t.Errorf("it ends with %v", err)
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
-// scripted is a NATS server whose every request gets the next of these answers,
-// nil for none, and then no more.
+// scripted is a NATS server whose every request gets the next of these answers, nil for none, and then the last again.
 func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byte) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
@@ -123,30 +128,35 @@ func scripted(t *testing.T, answers ...any) (url string, requests func() [][]byt
 	}
 	nc := must(nats.Connect(s.ClientURL()))(t)
 	t.Cleanup(nc.Close)
-	seen := make(chan []byte, 100)
+	var mu sync.Mutex
+	var seen [][]byte
 	must(nc.Subscribe("asp.>", func(m *nats.Msg) {
-		seen <- m.Data
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, m.Data)
 		if len(answers) == 0 {
 			return
 		}
-		if answers[0] == nil {
+		answer := answers[0]
+		if len(answers) > 1 {
 			answers = answers[1:]
+		}
+		if answer == nil {
 			return
 		}
 		reply := nats.NewMsg(m.Reply)
-		if refusal, ok := answers[0].(*session.Refusal); ok {
+		if refusal, ok := answer.(*session.Refusal); ok {
 			reply.Header.Set(api.ErrorCodeHeader, fmt.Sprint(refusal.Code.Status()))
-			answers[0] = api.Refused(refusal)
+			answer = api.Refused(refusal)
 		}
-		reply.Data, _ = json.Marshal(answers[0])
-		answers = answers[1:]
+		reply.Data, _ = json.Marshal(answer)
 		nc.PublishMsg(reply) //nolint:errcheck // the test waits for it
 	}))(t)
 	testkit.Must(t, nc.Flush())
 	return s.ClientURL(), func() (all [][]byte) {
-		for len(seen) > 0 {
-			all = append(all, <-seen)
-		}
+		mu.Lock()
+		defer mu.Unlock()
+		all, seen = seen, nil
 		return all
 	}
 }
@@ -264,8 +274,7 @@ func TestARefusalAfterALostAnswer(t *testing.T) {
 		for _, first := range lost {
 			t.Run(fmt.Sprintf("%s after %v", code, first), func(t *testing.T) {
 				limit := api.Limited{RetryAfter: testkit.Patience.Milliseconds()} // much longer than it takes to give up
-				refusals := slices.Repeat([]any{session.Refuse(code, "").With(limit)}, 100)
-				url, _ := scripted(t, append([]any{first}, refusals...)...)
+				url, _ := scripted(t, first, session.Refuse(code, "").With(limit))
 				ctx, giveUp := context.WithCancel(t.Context())
 				defer giveUp()
 				impatient := slog.New(slog.NewTextHandler(hearing{"rate_limited", giveUp}, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -299,11 +308,7 @@ func (h hearing) Write(line []byte) (int, error) {
 // Who gives up while the broker cannot answer is told both.
 func TestUnavailableToTheEnd(t *testing.T) {
 	t.Parallel()
-	busy := make([]any, 500)
-	for i := range busy {
-		busy[i] = session.Refuse(session.Unavailable, "not now")
-	}
-	url, _ := scripted(t, busy...)
+	url, _ := scripted(t, session.Refuse(session.Unavailable, "not now"))
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
 	impatient := slog.New(slog.NewTextHandler(hearing{"not now", giveUp}, &slog.HandlerOptions{Level: slog.LevelDebug}))
