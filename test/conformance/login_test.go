@@ -190,7 +190,8 @@ func TestSignatures(t *testing.T) {
 	subject := submitSubject(alpha, id)
 	fact := envelope(id, alpha, "INFORM", `{"type":"fact","data":1}`)
 	signed := string(signWith(t, a.key, fact))
-	stale := strings.Replace(fact, fact[strings.Index(fact, `"timestamp":"`)+13:][:4], "2020", 1)
+	head, at, _ := strings.Cut(fact, `"timestamp":"`)
+	stale := head + `"timestamp":"2020` + at[len("2020"):]
 	for _, c := range []struct{ name, data, want string }{
 		{"none", fact, "signature_invalid"},
 		{"another's", string(signWith(t, w.key, fact)), "signature_invalid"},
