@@ -212,9 +212,7 @@ func TestErase(t *testing.T) {
 		}
 	}
 	for stream, subject := range map[string]string{api.ArchiveStream: api.Archive(s.ID), api.ArchiveIndexStream: api.ArchiveIndexPage} {
-		kept, err := w.js.Stream(t.Context(), stream)
-		testkit.Must(t, err)
-		m, err := kept.GetLastMsgForSubject(t.Context(), subject)
+		m, err := w.stream(stream).GetLastMsgForSubject(t.Context(), subject)
 		testkit.Must(t, err)
 		if ttl, err := time.ParseDuration(m.Header.Get(store.TTLHeader)); err != nil || ttl > 24*time.Hour || ttl < 23*time.Hour {
 			t.Errorf("what is left in %s expires after %s, %v", stream, ttl, err)

@@ -72,11 +72,7 @@ func TestOverWithinTheLag(t *testing.T) {
 	w.b.Down()
 	w.b.Up()
 	for stream, messages := range map[string]uint64{api.IndexStream: 4, api.TimersStream: 1} {
-		s, err := w.js.Stream(t.Context(), stream)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if state := s.CachedInfo().State; state.LastSeq != messages || state.Msgs != messages {
+		if state := w.stream(stream).CachedInfo().State; state.LastSeq != messages || state.Msgs != messages {
 			t.Errorf("%s had %d messages and has %d, want %d", stream, state.LastSeq, state.Msgs, messages)
 		}
 	}
