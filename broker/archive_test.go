@@ -76,8 +76,7 @@ func (w *shelf) stream(name string) (found jetstream.Stream) {
 func (w *shelf) holds(stream string, sessions int) {
 	w.Helper()
 	testkit.Eventually(w, fmt.Sprintf("%s holds %d sessions", stream, sessions), func() bool {
-		s, err := w.js.Stream(w.Context(), stream)
-		return err == nil && s.CachedInfo().State.NumSubjects == uint64(sessions) //nolint:gosec // a count
+		return w.stream(stream).CachedInfo().State.NumSubjects == uint64(sessions) //nolint:gosec // a count
 	})
 }
 

@@ -18,7 +18,7 @@ type feed struct {
 	in      *inbox
 	session performatives.SessionID // "" for the shared consumer
 	readers int
-	left    func()             // ends the wait for the next message, which the last reader calls
+	left    func()             // the last reader calls it when it leaves: it ends the wait for the next message
 	held    int                // messages that it has brought and nobody has acknowledged
 	pulling context.CancelFunc // stops pulling; nil while nobody does
 	stopped chan struct{}      // closed when pulling has stopped
