@@ -346,6 +346,48 @@ def test_an_end_that_is_said_outside_a_handler(broker: Broker) -> None:
     run(main())
 
 
+def test_old_news_after_an_act(broker: Broker) -> None:
+    """What is returned after an act has it, also while a handler works and older news come."""
+
+    async def main() -> None:
+        works, decided, come = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        buyer: Agent[Any] = Agent(url=broker.url, token=BUYER)
+        other: Agent[Any] = Agent(url=broker.url, token=SELLER)
+
+        @buyer.on_invitation
+        async def decide(deal: Deal[Any]) -> Decision:
+            works.set()
+            await decided.wait()
+            return None
+
+        session = await other.open(BUYER, "cups")
+        old = await buyer.call("session.snapshot", {"sessionId": session, "since": 0})
+        transport = buyer._transport
+        call, say = transport.call, transport.say
+
+        async def calls(verb: str, request: dict[str, Any]) -> Any:
+            if verb != "turn.wait" or request["seconds"] == 0 or come.is_set():
+                return await call(verb, request)
+            await come.wait()
+            return {"cursor": request["since"], "snapshot": old}
+
+        async def says(*act: Any) -> Any:
+            answer = await say(*act)
+            come.set()
+            for _ in range(3):
+                await asyncio.sleep(0)  # in which the news come
+            return answer
+
+        transport.call, transport.say = calls, says  # type: ignore[method-assign,assignment]
+        async with buyer:
+            await works.wait()
+            assert (await buyer.say(await buyer.deal(session), Reject("invitation"))).over
+            decided.set()
+        await other.close()
+
+    run(main())
+
+
 @pytest.mark.parametrize("agrees", [True, False])
 def test_an_end_by_another_worker(agrees: bool, broker: Broker) -> None:
     """A worker that rests learns of it, though what its own agent says is no news."""

@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 
 import { accept, agent, answer, close, complete, counter, delegate, escalate, NotAllowed, propose, reject, TermsError, wait, withdraw } from '../src/index.js';
+import { HTTP } from '../src/http.js';
 import { Broker, Counterparty, Human } from '../src/testing.js';
 import { BUYER, buyer, COMPLIANCE, Cups, cups, nine, SELLER, seller, transcript } from './agents.js';
 
@@ -189,4 +191,32 @@ test('an end that is said outside a handler ends the negotiation', async () => {
   await broker.advance('2h');
   await buys.say(await buys.deal(sessions[0]!.sessionId), withdraw('invitation'));
   assert.ok((await asked).over);
+});
+
+test('what is returned after an act has it, also while a handler works and older news come', async () => {
+  await using broker = await Broker.start();
+  const transport = new HTTP(broker.url, BUYER);
+  const [call, say] = [transport.call.bind(transport), transport.say.bind(transport)];
+  let [works, decides] = [(): void => undefined, (): void => undefined];
+  const working = new Promise<void>((resolve) => (works = resolve));
+  const decided = new Promise<void>((resolve) => (decides = resolve));
+  await using other = agent({ url: broker.url, token: SELLER });
+  await using buys = agent({ transport }).onInvitation(() => (works(), decided));
+  const session = await other.open(BUYER, 'cups');
+  const old = await call('session.snapshot', { sessionId: session, since: 0 });
+  let come = (): void => undefined;
+  const news = new Promise((resolve) => (come = () => resolve({ cursor: '0', snapshot: old })));
+  transport.call = (verb, request, signal) => (verb === 'turn.wait' && request['seconds'] !== 0 ? news : call(verb, request, signal));
+  transport.say = async (...act) => {
+    const answer = await say(...act);
+    transport.call = call;
+    come();
+    await setImmediate();
+    return answer;
+  };
+  buys.start();
+  await working;
+  const deal = await buys.deal(session);
+  assert.equal((await buys.say(deal, reject(deal.invitation!))).over, true);
+  decides();
 });
