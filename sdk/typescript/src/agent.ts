@@ -204,7 +204,9 @@ export class Agent<T> {
 
   /** A session as it is now. */
   async deal(session: string): Promise<Deal<T>> {
-    return this.#now(session);
+    const work = this.#work.get(session) ?? newWork();
+    work.latest = undefined; // news that a handler has yet to see, and that may be old
+    return this.#look(session, work);
   }
 
   /** Call a verb of the api, again for at most 30 seconds if it is not answered. */
@@ -217,7 +219,7 @@ export class Agent<T> {
     await this.#say(deal, draftOf(decision, deal));
     if (this.#loop && this.#work.has(deal.id)) this.#wake(deal.id); // what the agent says itself is no news
     try {
-      return await this.#now(deal.id, deal.head);
+      return await this.deal(deal.id);
     } catch (error) {
       if (isRefused(error, ...noPart)) return deal; // such as after a delegation was declined, or given back
       throw error;
@@ -389,13 +391,6 @@ export class Agent<T> {
       deal = await this.#lookPast(session, work, deal.head);
       if (work.entries.slice(before).some((e) => e.sender.agentId !== deal.me)) said = 0;
     }
-  }
-
-  /** A session as it is now, once it has gone on from a head. */
-  async #now(session: string, head = ''): Promise<Deal<T>> {
-    const work = this.#work.get(session) ?? newWork();
-    work.latest = undefined; // news that a handler has yet to see, and that may be old
-    return this.#lookPast(session, work, head);
   }
 
   /** The newest snapshot, once the session has gone on from a head: it may be older than what was said already. */

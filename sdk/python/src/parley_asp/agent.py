@@ -270,7 +270,9 @@ class Agent(Generic[T]):
 
     async def deal(self, session: str) -> Deal[T]:
         """A session as it is now."""
-        return await self._now(session)
+        work = self._work.get(session) or _Work()
+        work.latest = None  # news that a handler has yet to see, and that may be old
+        return await self._look(session, work)
 
     async def call(self, verb: str, request: JSON) -> Any:
         """Call a verb of the api, again for at most 30 seconds if it is not answered."""
@@ -290,7 +292,7 @@ class Agent(Generic[T]):
         if self._loop is not None and deal.id in self._work:
             self._wake(deal.id)  # what the agent says itself is no news
         try:
-            return await self._now(deal.id, deal.head)
+            return await self.deal(deal.id)
         except (UnknownSession, AuthorityExceeded):  # such as after a delegation was declined, or given back
             return deal
 
@@ -454,12 +456,6 @@ class Agent(Generic[T]):
         if any(i["kind"] in ("delegation", "check") and snapshot["you"].get("agentId") in i["for"] for i in snapshot["open"]):
             check = await self._check(session, str(snapshot["you"].get("agentId")))
         return Deal(snapshot, tuple(work.entries), self.terms, check, self.schema)
-
-    async def _now(self, session: str, head: str = "") -> Deal[T]:
-        """A session as it is now, once it has gone on from a head."""
-        work = self._work.get(session) or _Work()
-        work.latest = None  # news that a handler has yet to see, and that may be old
-        return await self._look_past(session, work, head)
 
     async def _look_past(self, session: str, work: _Work[T], head: str) -> Deal[T]:
         """The newest snapshot, once the session has gone on from a head: it may be older than what was said already."""
