@@ -109,7 +109,7 @@ func Routed(partition int) string {
 }
 
 // PartitionOf is the partition of a session, as the server finds it.
-func PartitionOf(s performatives.SessionID) int {
+func PartitionOf[T ~string](s T) int {
 	h := fnv.New32a()
 	h.Write([]byte(s))
 	return int(h.Sum32() % Partitions)

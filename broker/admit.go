@@ -163,7 +163,7 @@ func (b *Broker) clock(l *cachedSession) time.Time {
 
 // enter appends an act's entry and updates the cached session.
 func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.Message, act judged) error {
-	pending := b.parts.Members.Appending()
+	pending := b.parts.Members.Appending(l.id)
 	l.waits()
 	b.reaches(beforeAppend)
 	position, err := b.parts.Store.Append(ctx, l.id, act.entry.Data, act.entry.Beside(), l.last)

@@ -41,7 +41,7 @@ func (l *cachedSession) waits() {
 
 // catchUp folds the entries after the last cached one.
 func (b *Broker) catchUp(ctx context.Context, l *cachedSession) error {
-	return b.catchUpFrom(ctx, l, b.parts.Members.AllApplied())
+	return b.catchUpFrom(ctx, l, b.parts.Members.AllApplied(l.id))
 }
 
 // catchUpFrom folds entries. The side effects of those after the applied sequence may be

@@ -50,9 +50,9 @@ func (b *Broker) ListWithin(ctx context.Context, a performatives.Agent) (api.Ses
 // Beat has the broker say how far it has come.
 func (b *Broker) Beat(ctx context.Context) error { return b.parts.Members.Heartbeat(ctx) }
 
-// Applied is the position that its record has.
+// Applied is the highest position that its record has.
 func (b *Broker) Applied() uint64 {
-	return b.parts.Members.Written()
+	return slices.Max(b.parts.Members.Written())
 }
 
 // InMemory reports whether a session has been read, or works.

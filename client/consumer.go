@@ -27,7 +27,7 @@ func (f *feed) consumer(ctx context.Context) (jetstream.Consumer, error) {
 		}
 		var consumer jetstream.Consumer
 		if shared {
-			consumer, err = c.find(ctx, js, c.agent.Token())
+			consumer, err = c.shared(ctx, js)
 		} else {
 			consumer, err = f.own(ctx, js)
 		}
@@ -64,19 +64,32 @@ func (f *feed) own(ctx context.Context, js jetstream.JetStream) (jetstream.Consu
 	case err != nil: // such as a session that has yet to be opened
 		return nil, err
 	}
-	consumer, err := c.find(ctx, js, found.Name)
+	consumer, err := c.find(ctx, js, found.Stream, found.Name)
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		return nil, errShared
 	}
 	return consumer, err
 }
 
-func (c *Client) find(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Consumer, error) {
+// shared finds the principal's consumer, on the stream that the broker says if it is not on the usual one.
+func (c *Client) shared(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
+	consumer, err := c.find(ctx, js, api.InboxStream, c.agent.Token())
+	if !errors.Is(err, nats.ErrPermissionViolation) && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return consumer, err
+	}
+	info, unknown := once(ctx, &c.Calls, api.BrokerInfo, struct{}{}, c.link.timeout)
+	if unknown != nil || info.Inbox == "" {
+		return nil, err
+	}
+	return c.find(ctx, js, info.Inbox, c.agent.Token())
+}
+
+func (c *Client) find(ctx context.Context, js jetstream.JetStream, stream, name string) (jetstream.Consumer, error) {
 	one, cancel := context.WithTimeout(ctx, c.link.timeout)
 	defer cancel()
-	one, stop := c.link.waiting.watch(one, "$JS.API.CONSUMER.INFO."+api.InboxStream+"."+name)
+	one, stop := c.link.waiting.watch(one, "$JS.API.CONSUMER.INFO."+stream+"."+name)
 	defer stop()
-	consumer, err := js.Consumer(one, api.InboxStream, name)
+	consumer, err := js.Consumer(one, stream, name)
 	return consumer, why(one, err)
 }
 

@@ -45,7 +45,7 @@ func wants(t *testing.T, o server.Options, check, want string) {
 func configuredServer(t *testing.T) (*testkit.ServerProcess, server.Options) {
 	t.Helper()
 	data := t.TempDir()
-	config, err := server.Config(data)
+	config, err := server.Config(data, testkit.Shards)
 	testkit.Must(t, err)
 	config = strings.Replace(config, "./nats-data", t.TempDir(), 1)
 	p := testkit.StartServerProcess(t, config)
@@ -88,7 +88,7 @@ func TestDoctorExternal(t *testing.T) {
 	wants(t, old, "nats", "this one is 2.11.9")
 	other := o
 	other.Data = t.TempDir()
-	_, err = server.Config(other.Data)
+	_, err = server.Config(other.Data, testkit.Shards)
 	testkit.Must(t, err)
 	wants(t, other, "login", "fail "+p.URL()+" refuses the broker's login")
 	other.Data = t.TempDir()

@@ -180,7 +180,7 @@ func WriteSecret(path string, text []byte) error {
 
 // Config returns a nats-server.conf for an external server. It creates the keys
 // that the data directory lacks; the configuration contains only public keys.
-func Config(dir string) (string, error) {
+func Config(dir string, shards int) (string, error) {
 	k, err := openKeys(dir)
 	if err != nil {
 		return "", err
@@ -189,7 +189,7 @@ func Config(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return embedded.Config(public)
+	return embedded.Config(public, shards)
 }
 
 // CredsFile is the file in a data directory with the broker's credentials for an
@@ -199,7 +199,7 @@ const CredsFile = "broker.creds"
 // Nsc returns the nsc commands that configure an external server in operator
 // mode. It creates the keys that the data directory lacks, and writes the broker's
 // credentials into the directory. The commands contain no secret.
-func Nsc(dir string) (string, error) {
+func Nsc(dir string, shards int) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
@@ -224,5 +224,5 @@ func Nsc(dir string) (string, error) {
 	if err := os.WriteFile(creds, text, 0o600); err != nil {
 		return "", err
 	}
-	return embedded.Nsc(public, k.authority, filepath.Join(dir, SystemJWT), creds)
+	return embedded.Nsc(public, k.authority, filepath.Join(dir, SystemJWT), creds, shards)
 }

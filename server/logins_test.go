@@ -145,9 +145,9 @@ func TestServerKnowsOtherKeys(t *testing.T) {
 func TestConfigHoldsNoSecret(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	first, err := server.Config(data)
+	first, err := server.Config(data, testkit.Shards)
 	testkit.Must(t, err)
-	again, err := server.Config(data)
+	again, err := server.Config(data, testkit.Shards)
 	testkit.Must(t, err)
 	if first != again {
 		t.Error("the second configuration differs")

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server/embedded"
 	"github.com/parley-asp/parley/server/login"
@@ -28,7 +29,7 @@ func (s *Server) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 		return nil, err
 	}
 	s.nats, err = embedded.Start(embedded.Options{
-		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.interval(),
+		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.interval(), Shards: o.Shards,
 		TLS: tlsConfig, Websocket: o.Websocket,
 		Broker: public.Broker, Callout: public.Callout, Authority: s.keys.authority, Log: o.Log.Named("nats"),
 		Fsynced: s.probe.metrics().Fsynced,
@@ -176,7 +177,8 @@ func (s *Server) openLogin(o Options) error {
 			return login.Identity{}, false
 		}
 		a, ok := s.Broker.Parts.Registry.Principal(performatives.Key(key))
-		return login.Identity{Name: a.Token(), Role: login.Principal, Groups: s.Broker.Parts.Approvals.Groups(a)}, ok
+		inbox := api.InboxStreamOf(a, s.Broker.Parts.Store.Shards())
+		return login.Identity{Name: a.Token(), Role: login.Principal, Inbox: inbox, Groups: s.Broker.Parts.Approvals.Groups(a)}, ok
 	}, admit, o.Log)
 	return err
 }

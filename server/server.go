@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -73,6 +74,7 @@ type Options struct {
 	NATSSeed    string        // a file with the seed of an nkey that logs in there instead
 	NATSCreds   string        // a credentials file instead; if Nsc wrote it, the broker serves logins too
 	Replicas    int           // replicas of each stream; more than 1 needs an external cluster
+	Shards      int           // streams for transcripts, inboxes and the session list each, as when the store was made; 0 is 1
 
 	LogOrigin string // name of the public log; "" is made of the broker's key
 	LogResume string // after a restore: the newest checkpoint of the log that was published
@@ -125,7 +127,10 @@ type Server struct {
 	ending   sync.Once
 }
 
-// Check refuses options that do not fit together: ErrNotLoopback, ErrTLS and ErrSignIn.
+// ErrShards means that there cannot be so many shards.
+var ErrShards = fmt.Errorf("--shards is 1 to %d", api.MaxShards)
+
+// Check refuses options that do not fit together, or are none: ErrNotLoopback, ErrTLS, ErrSignIn and ErrShards.
 func (o Options) Check() error {
 	if _, err := o.signIn(); err != nil {
 		return err
@@ -139,6 +144,9 @@ func (o Options) Check() error {
 	}
 	if err := o.OTLP.Check(); err != nil {
 		return err
+	}
+	if o.Shards < 0 || o.Shards > api.MaxShards {
+		return ErrShards
 	}
 	return o.TLS.check(o.NATS != "")
 }
@@ -232,7 +240,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	}
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
 		Options: broker.Options{Signer: signer, Keys: s.keys.history, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Traces: s.export.Traces, Log: o.Log, Now: o.Now},
-		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
+		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Shards: o.Shards, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, PrivateWebhooks: o.PrivateWebhooks || o.Dev, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, KeySince: s.keys.since, Secret: s.keys.secret, DIDDocument: didDocuments(o.DIDHosts),

@@ -15,7 +15,7 @@ import (
 func TestFirstLoginIsTooSlow(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	config, err := server.Config(data)
+	config, err := server.Config(data, testkit.Shards)
 	testkit.Must(t, err)
 	address := testkit.StartServerProcess(t, config).Address
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -117,7 +117,7 @@ func TestTLSExternal(t *testing.T) {
 	t.Parallel()
 	ca, data := newAuthority(t), t.TempDir()
 	ours, own := ca.issues("server"), ca.issues("broker")
-	config, err := server.Config(data)
+	config, err := server.Config(data, testkit.Shards)
 	testkit.Must(t, err)
 	address := testkit.StartServerProcess(t, config+fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }\n", ours.Cert, ours.Key, ca.File)).Address
 	for _, url := range []string{"tls://" + address, "nats://" + address} {

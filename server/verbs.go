@@ -80,10 +80,14 @@ func (b *Broker) agentRemove(ctx context.Context, c api.Caller, q api.AgentRef) 
 	return b.Custody.AgentRemove(ctx, c, q)
 }
 
-func (b *Broker) brokerInfo(context.Context, api.Caller, struct{}) (api.Broker, error) {
+func (b *Broker) brokerInfo(_ context.Context, c api.Caller, _ struct{}) (api.Broker, error) {
+	inbox := ""
+	if !c.Operator && b.Parts.Store.Shards() > 1 {
+		inbox = api.InboxStreamOf(c.Agent, b.Parts.Store.Shards())
+	}
 	since := ""
 	if at := b.Options.KeySince; !at.IsZero() {
 		since = api.Timestamp(at)
 	}
-	return api.Broker{Key: b.Command.Key(), Keys: b.Options.Keys, Since: since, Version: api.Version, NATS: b.Options.Conn.ConnectedServerVersion(), Dev: b.Options.Dev, Log: api.LogKey{Origin: b.Parts.Ledger.Origin(), Key: b.Parts.Ledger.VerifierKey(), Receipts: b.Parts.Ledger.ReceiptKey()}, Now: api.Timestamp(b.Options.Now())}, nil
+	return api.Broker{Key: b.Command.Key(), Keys: b.Options.Keys, Since: since, Version: api.Version, NATS: b.Options.Conn.ConnectedServerVersion(), Dev: b.Options.Dev, Log: api.LogKey{Origin: b.Parts.Ledger.Origin(), Key: b.Parts.Ledger.VerifierKey(), Receipts: b.Parts.Ledger.ReceiptKey()}, Now: api.Timestamp(b.Options.Now()), Inbox: inbox}, nil
 }

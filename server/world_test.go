@@ -53,7 +53,7 @@ func operated(t *testing.T, test func(*testing.T, server.Options)) {
 func inOperatorMode(t testing.TB) server.Options {
 	t.Helper()
 	data := t.TempDir()
-	script, err := server.Nsc(data)
+	script, err := server.Nsc(data, testkit.Shards)
 	testkit.Must(t, err)
 	url := testkit.StartServerProcess(t, testkit.Nsc(t, script)).URL()
 	return server.Options{Data: data, NATS: url, NATSCreds: filepath.Join(data, server.CredsFile)}

@@ -98,8 +98,11 @@ func (b *Bucket) Seen() uint64 { return b.seen.Load() }
 
 // Revision is the bucket's newest, as the server has it now.
 func (b *Bucket) Revision(ctx context.Context) (uint64, error) {
-	info, err := b.store.Info(ctx, api.StreamOf(b.name))
-	return info.Last, err
+	info, err := b.store.info(ctx, api.StreamOf(b.name))
+	if err != nil {
+		return 0, err
+	}
+	return info.State.LastSeq, nil
 }
 
 const (

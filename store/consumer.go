@@ -19,13 +19,13 @@ const InboxAckWait = 30 * time.Second
 
 // A Consumer is a durable pull consumer for programs of other people.
 type Consumer struct {
-	Stream, Name, Subject, Description string
+	Stream, Name, Subject, Description string // the subject tells the shard
 	MaxAckPending                      int // of a session consumer; 1 is strictly in order
 }
 
 // EnsureConsumer creates a durable consumer, or brings it up to date.
 func (s *Store) EnsureConsumer(ctx context.Context, c Consumer) error {
-	_, err := s.js.CreateOrUpdateConsumer(ctx, c.Stream, jetstream.ConsumerConfig{
+	_, err := s.js.CreateOrUpdateConsumer(ctx, s.one(c.Stream, c.Subject).name, jetstream.ConsumerConfig{
 		Durable: c.Name, FilterSubject: c.Subject, Description: c.Description,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, DeliverPolicy: jetstream.DeliverAllPolicy,
 	})
@@ -35,12 +35,12 @@ func (s *Store) EnsureConsumer(ctx context.Context, c Consumer) error {
 // SessionConsumerIdle is how long a session consumer stays without a pull.
 const SessionConsumerIdle = 10 * time.Minute
 
-// FindConsumer returns a consumer by name, and how many messages are to be acknowledged;
-// ErrNoConsumer if there is none.
-func (s *Store) FindConsumer(ctx context.Context, stream, name string) (found Consumer, pending uint64, err error) {
+// FindConsumer returns a consumer by name, where a subject's messages are, and how many messages are to be
+// acknowledged; ErrNoConsumer if there is none.
+func (s *Store) FindConsumer(ctx context.Context, stream, subject, name string) (found Consumer, pending uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
-	c, err := s.js.Consumer(ctx, stream, name)
+	c, err := s.js.Consumer(ctx, s.one(stream, subject).name, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return found, 0, ErrNoConsumer
 	}
@@ -56,7 +56,7 @@ func (s *Store) FindConsumer(ctx context.Context, stream, name string) (found Co
 func (s *Store) AddSessionConsumer(ctx context.Context, c Consumer) (pending uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
-	made, err := s.js.CreateConsumer(ctx, c.Stream, jetstream.ConsumerConfig{
+	made, err := s.js.CreateConsumer(ctx, s.one(c.Stream, c.Subject).name, jetstream.ConsumerConfig{
 		Durable: c.Name, FilterSubject: c.Subject, Description: c.Description,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, DeliverPolicy: jetstream.DeliverAllPolicy,
 		MaxAckPending: c.MaxAckPending, InactiveThreshold: SessionConsumerIdle,
@@ -76,12 +76,21 @@ var ErrNoConsumer = errors.New("no such consumer")
 // OnPull calls saw with the name of a stream's consumer when somebody pulls from it. Of all
 // brokers, one receives each pull.
 func (s *Store) OnPull(stream string, saw func(consumer string)) (stop func(), err error) {
-	prefix := "$JS.API.CONSUMER.MSG.NEXT." + stream + "."
-	pulls, err := s.nc.QueueSubscribe(prefix+"*", api.ServiceName, func(m *nats.Msg) { saw(strings.TrimPrefix(m.Subject, prefix)) })
-	if err != nil {
-		return nil, err
+	var pulls []*nats.Subscription
+	stop = func() {
+		for _, sub := range pulls {
+			_ = sub.Unsubscribe() // fails only on a connection that is closed
+		}
 	}
-	stop = func() { _ = pulls.Unsubscribe() } // fails only on a connection that is closed
+	for _, p := range s.all(stream) {
+		prefix := "$JS.API.CONSUMER.MSG.NEXT." + p.name + "."
+		sub, err := s.nc.QueueSubscribe(prefix+"*", api.ServiceName, func(m *nats.Msg) { saw(strings.TrimPrefix(m.Subject, prefix)) })
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		pulls = append(pulls, sub)
+	}
 	if err := s.nc.Flush(); err != nil {
 		stop()
 		return nil, err
@@ -89,9 +98,9 @@ func (s *Store) OnPull(stream string, saw func(consumer string)) (stop func(), e
 	return stop, nil
 }
 
-// WaitingPulls is how many pulls wait for messages of a consumer, if it is there.
-func (s *Store) WaitingPulls(ctx context.Context, stream, name string) (int, error) {
-	c, err := s.js.Consumer(ctx, stream, name)
+// WaitingPulls is how many pulls wait for messages of a consumer, if it is where a subject's messages are.
+func (s *Store) WaitingPulls(ctx context.Context, stream, subject, name string) (int, error) {
+	c, err := s.js.Consumer(ctx, s.one(stream, subject).name, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return 0, nil
 	}
@@ -111,12 +120,16 @@ func (s *Store) Unacknowledged(ctx context.Context, stream, name string) (uint64
 	return info.NumPending + uint64(max(0, info.NumAckPending)), nil
 }
 
-// RemoveConsumers removes those of the named consumers that are there, all at once.
-func (s *Store) RemoveConsumers(ctx context.Context, stream string, names ...string) error {
+// RemoveConsumers removes those of the named consumers that are where a subject's messages are, all at once.
+func (s *Store) RemoveConsumers(ctx context.Context, stream, subject string, names ...string) error {
+	return s.removeConsumers(ctx, s.one(stream, subject), names...)
+}
+
+func (s *Store) removeConsumers(ctx context.Context, p shard, names ...string) error {
 	var removals errgroup.Group
 	for _, name := range names {
 		removals.Go(func() error {
-			err := s.js.DeleteConsumer(ctx, stream, name)
+			err := s.js.DeleteConsumer(ctx, p.name, name)
 			if errors.Is(err, jetstream.ErrConsumerNotFound) {
 				return nil
 			}
@@ -144,7 +157,12 @@ func (s *Store) ExpireConsumers(ctx context.Context, stream string, after time.D
 
 // A Queue is a durable consumer that all brokers share: each message is one
 // broker's work, and another's if that one does not acknowledge it in time.
-type Queue struct{ c jetstream.Consumer }
+type Queue struct {
+	c       jetstream.Consumer
+	stream  jetstream.Stream
+	shard   shard
+	subject string
+}
 
 // QueueConfig says what a queue has.
 type QueueConfig struct {
@@ -157,6 +175,22 @@ type QueueConfig struct {
 
 // Queue opens a queue, which is created if it is not there.
 func (s *Store) Queue(ctx context.Context, q QueueConfig) (*Queue, error) {
+	return s.queue(ctx, s.one(q.Stream, q.Subject), q)
+}
+
+// Queues opens a queue for each shard of the stream.
+func (s *Store) Queues(ctx context.Context, q QueueConfig) (queues []*Queue, err error) {
+	for _, p := range s.all(q.Stream) {
+		one, err := s.queue(ctx, p, q)
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, one)
+	}
+	return queues, nil
+}
+
+func (s *Store) queue(ctx context.Context, p shard, q QueueConfig) (*Queue, error) {
 	config := jetstream.ConsumerConfig{
 		Durable: q.Name, FilterSubject: q.Subject, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: q.AckWait, MaxAckPending: q.MaxAckPending, InactiveThreshold: q.Idle,
@@ -164,8 +198,8 @@ func (s *Store) Queue(ctx context.Context, q QueueConfig) (*Queue, error) {
 	if q.New {
 		config.DeliverPolicy = jetstream.DeliverNewPolicy
 	}
-	c, err := s.feeds.CreateOrUpdateConsumer(ctx, q.Stream, config)
-	return &Queue{c}, err
+	c, err := s.feeds.CreateOrUpdateConsumer(ctx, p.name, config)
+	return &Queue{c, s.streams[p.name], p, q.Subject}, err
 }
 
 // A Delivery is a message of a queue, which has to be acknowledged.
@@ -183,12 +217,12 @@ func (d Delivery) Progress() error { return d.m.InProgress() }
 // Later gives the work back; it comes again after a delay.
 func (d Delivery) Later(delay time.Duration) error { return d.m.NakWithDelay(delay) }
 
-func delivery(m jetstream.Msg) (Delivery, error) {
+func (q *Queue) delivery(m jetstream.Msg) (Delivery, error) {
 	meta, err := m.Metadata()
 	if err != nil {
 		return Delivery{}, err
 	}
-	return Delivery{Message{Subject: m.Subject(), Sequence: meta.Sequence.Stream, Header: m.Headers(), Data: m.Data(), Time: meta.Timestamp}, m}, nil
+	return Delivery{Message{Subject: m.Subject(), Sequence: q.shard.position(meta.Sequence.Stream), Header: m.Headers(), Data: m.Data(), Time: meta.Timestamp}, m}, nil
 }
 
 // Fetch takes at most n messages, and waits for them.
@@ -198,7 +232,7 @@ func (q *Queue) Fetch(n int, wait time.Duration) (all []Delivery, err error) {
 		return nil, err
 	}
 	for m := range batch.Messages() {
-		d, err := delivery(m)
+		d, err := q.delivery(m)
 		if err != nil {
 			return nil, err
 		}
@@ -208,6 +242,11 @@ func (q *Queue) Fetch(n int, wait time.Duration) (all []Delivery, err error) {
 		return nil, err
 	}
 	return all, nil
+}
+
+// Next is the first message of the queue's stream and subject from a sequence on, nil where there is none.
+func (q *Queue) Next(ctx context.Context, sequence uint64) (*Message, error) {
+	return found(q.shard)(q.stream.GetMsg(ctx, sequence, jetstream.WithGetMsgSubject(q.subject)))
 }
 
 // Waiting is how many messages were not given out yet, and the stream sequence up to which
@@ -226,7 +265,7 @@ func (q *Queue) Waiting(ctx context.Context) (messages, delivered uint64, err er
 // more after the expiry, so what comes then goes to another.
 func (q *Queue) Consume(expiry time.Duration, most int, do func(Delivery)) (stop func(ctx context.Context), err error) {
 	consuming, err := q.c.Consume(func(m jetstream.Msg) {
-		if d, err := delivery(m); err == nil {
+		if d, err := q.delivery(m); err == nil {
 			do(d)
 		}
 	}, jetstream.PullExpiry(expiry), jetstream.PullMaxMessagesWithBytesLimit(most, feedBytes))
@@ -246,8 +285,22 @@ func (q *Queue) Consume(expiry time.Duration, most int, do func(Delivery)) (stop
 // Release lets the transcripts of sessions leave their stream, which denies
 // deletion and gives up only what a consumer acknowledges. each is called after
 // each entry.
-func (s *Store) Release(ctx context.Context, subjects []string, each func()) (err error) {
-	c, err := s.js.CreateConsumer(ctx, api.SessionsStream, jetstream.ConsumerConfig{
+func (s *Store) Release(ctx context.Context, subjects []string, each func()) error {
+	in := map[shard][]string{}
+	for _, subject := range subjects {
+		p := s.one(api.SessionsStream, subject)
+		in[p] = append(in[p], subject)
+	}
+	for p, some := range in {
+		if err := s.release(ctx, p, some, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) release(ctx context.Context, p shard, subjects []string, each func()) (err error) {
+	c, err := s.js.CreateConsumer(ctx, p.name, jetstream.ConsumerConfig{
 		FilterSubjects: subjects, AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, MaxAckPending: -1,
 		MemoryStorage: true, InactiveThreshold: time.Minute, Description: "sessions that leave for the archive", HeadersOnly: true,
 	})
@@ -255,7 +308,7 @@ func (s *Store) Release(ctx context.Context, subjects []string, each func()) (er
 		return err
 	}
 	defer func() {
-		err = errors.Join(err, s.RemoveConsumers(context.WithoutCancel(ctx), api.SessionsStream, c.CachedInfo().Name))
+		err = errors.Join(err, s.removeConsumers(context.WithoutCancel(ctx), p, c.CachedInfo().Name))
 	}()
 	for left := c.CachedInfo().NumPending; left > 0; {
 		batch, err := c.FetchNoWait(batchMessages)

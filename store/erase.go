@@ -19,7 +19,7 @@ func (s *Store) Erasable() bool {
 
 // Erase overwrites the message with a sequence, if it is there.
 func (s *Store) Erase(ctx context.Context, stream string, sequence uint64) error {
-	known, err := s.stream(ctx, stream)
+	known, err := s.stream(ctx, stream) // none that is erased from has shards
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -42,7 +43,11 @@ func Examine(ctx context.Context, nc *nats.Conn, replicas int) (e Examination, e
 	if known, err := js.Stream(ctx, api.SessionsStream); err == nil {
 		retention = known.CachedInfo().Config.Retention
 	}
-	for _, want := range fixedStreams(retention, 0) { // how long inboxes are kept is the operator's to choose
+	shards, err := shardsOf(ctx, js)
+	if err != nil {
+		return e, err
+	}
+	for _, want := range fixedStreams(retention, 0, max(1, shards)) { // how long inboxes are kept is the operator's to choose
 		known, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			e.Missing = append(e.Missing, want.Name)
@@ -53,8 +58,8 @@ func Examine(ctx context.Context, nc *nats.Conn, replicas int) (e Examination, e
 		}
 		info := known.CachedInfo()
 		e.At = info.TimeStamp
-		if want.Name == api.SessionsStream {
-			e.Acts = info.State.Msgs
+		if strings.HasPrefix(want.Name, api.SessionsStream) {
+			e.Acts += info.State.Msgs
 		}
 		if replicas > 0 && info.Config.Replicas != replicas {
 			e.Replicas[want.Name] = info.Config.Replicas
@@ -76,7 +81,7 @@ func differs(is, want jetstream.StreamConfig) string {
 		return "storage is " + is.Storage.String()
 	case is.Retention != want.Retention:
 		return "retention is " + is.Retention.String()
-	case want.Name != api.InboxStream && is.MaxAge != want.MaxAge:
+	case !strings.HasPrefix(want.Name, api.InboxStream) && is.MaxAge != want.MaxAge:
 		return "max age is " + is.MaxAge.String()
 	case is.MaxMsgs > 0, is.MaxBytes > 0:
 		return "it has a limit of messages or bytes"
@@ -92,6 +97,15 @@ func differs(is, want jetstream.StreamConfig) string {
 		return "it is sealed"
 	case !slices.Equal(is.Subjects, want.Subjects):
 		return fmt.Sprintf("its subjects are %v", is.Subjects)
+	case !sameTransform(is.SubjectTransform, want.SubjectTransform):
+		return "it stores on other subjects"
 	}
 	return ""
+}
+
+func sameTransform(is, want *jetstream.SubjectTransformConfig) bool {
+	if is == nil || want == nil {
+		return is == want
+	}
+	return *is == *want
 }

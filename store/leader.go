@@ -31,16 +31,16 @@ type question struct {
 }
 
 // askLeader asks the leader for one message, nil where there is none.
-func (s *Store) askLeader(ctx context.Context, stream string, q question) (*Message, error) {
+func (s *Store) askLeader(ctx context.Context, p shard, q question) (*Message, error) {
 	request, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
-	reply, err := s.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
+	reply, err := s.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+p.name, request)
 	if err != nil {
-		return nil, fmt.Errorf("leader of %s: %w", stream, err)
+		return nil, fmt.Errorf("leader of %s: %w", p.name, err)
 	}
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
@@ -59,12 +59,12 @@ func (s *Store) askLeader(ctx context.Context, stream string, q question) (*Mess
 	case answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
 		return nil, nil //nolint:nilnil // no message is an answer
 	case answer.Error != nil:
-		return nil, fmt.Errorf("leader of %s: %w", stream, answer.Error)
+		return nil, fmt.Errorf("leader of %s: %w", p.name, answer.Error)
 	case answer.Message == nil:
-		return nil, fmt.Errorf("leader of %s: an answer without a message", stream)
+		return nil, fmt.Errorf("leader of %s: an answer without a message", p.name)
 	}
 	found := answer.Message
-	m := &Message{Subject: found.Subject, Sequence: found.Sequence, Data: found.Data, Time: found.Time}
+	m := &Message{Subject: found.Subject, Sequence: p.position(found.Sequence), Data: found.Data, Time: found.Time}
 	if len(found.Header) > 0 {
 		if m.Header, err = nats.DecodeHeadersMsg(found.Header); err != nil {
 			return nil, err
@@ -74,9 +74,9 @@ func (s *Store) askLeader(ctx context.Context, stream string, q question) (*Mess
 }
 
 // readRest reads, up to a sequence that the leader named, what a server that lags left out.
-func (s *Store) readRest(ctx context.Context, stream, subject string, from, end uint64, each func(Message) error) error {
+func (s *Store) readRest(ctx context.Context, p shard, subject string, from, end uint64, each func(Message) error) error {
 	for from <= end {
-		m, err := s.askLeader(ctx, stream, question{Sequence: from, NextBy: subject})
+		m, err := s.askLeader(ctx, p, question{Sequence: p.from(from), NextBy: subject})
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (s *Store) records(ctx context.Context, bucket, pattern string) ([]Message,
 	}
 	var found []Message
 	for subject := range info.State.Subjects {
-		m, err := s.askLeader(ctx, stream, question{LastBy: subject})
+		m, err := s.askLeader(ctx, shard{stream, 0, 1}, question{LastBy: subject})
 		if err != nil {
 			return nil, err
 		}

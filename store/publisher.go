@@ -27,8 +27,8 @@ type publisher struct {
 
 // A Pending is a message on its way into a stream.
 type Pending struct {
-	stream string
-	done   chan outcome // gets exactly one
+	shard shard
+	done  chan outcome // gets exactly one
 }
 
 // An outcome is the sequence of a stored message, or why there is none.
@@ -76,15 +76,17 @@ func newPublisher(nc *nats.Conn, work *background.Group) (*publisher, error) {
 // subject still has the sequence last, 0 for none. The message's header becomes
 // the store's.
 func (s *Store) Send(stream string, m Message, last uint64) (*Pending, error) {
-	return s.publisher.send(stream, m, last)
+	at := s.one(stream, m.Subject)
+	m.Subject, _ = s.sent(m.Subject)
+	return s.publisher.send(at, m, last)
 }
 
-func (p *publisher) send(stream string, m Message, last uint64) (*Pending, error) {
+func (p *publisher) send(to shard, m Message, last uint64) (*Pending, error) {
 	if m.Header == nil {
 		m.Header = Header{}
 	}
-	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(last, 10)}
-	waits := &Pending{stream: stream, done: make(chan outcome, 1)}
+	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(to.from(last), 10)}
+	waits := &Pending{shard: to, done: make(chan outcome, 1)}
 	reply, err := p.acks.Put(waits)
 	if err != nil {
 		return nil, err
@@ -105,7 +107,9 @@ func (p *Pending) Stored() (sequence uint64, err error) {
 
 func (p *publisher) acknowledged(m *nats.Msg) {
 	if waits, found := p.acks.Take(m.Subject); found {
-		waits.done <- readAck(waits.stream, m)
+		o := readAck(waits.shard.name, m)
+		o.sequence = waits.shard.position(o.sequence)
+		waits.done <- o
 	}
 }
 

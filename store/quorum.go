@@ -12,9 +12,18 @@ import (
 // stores nothing now. The leader itself goes on leading for up to 20 seconds.
 const silentAfter = 4 * time.Second
 
-// Writable reports whether a stream could store something now, and if not, why: it has a leader,
+// Writable reports whether a stream could store something now, each of its shards, and if not, why: it has a leader,
 // and the leader reaches so many others that they are a majority.
 func (s *Store) Writable(ctx context.Context, stream string) error {
+	for _, p := range s.all(stream) {
+		if err := s.writable(ctx, p.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) writable(ctx context.Context, stream string) error {
 	known, err := s.stream(ctx, stream)
 	if err != nil {
 		return err

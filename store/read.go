@@ -16,33 +16,41 @@ import (
 
 // Last is the last message on a subject, nil where there is none.
 func (s *Store) Last(ctx context.Context, stream, subject string) (*Message, error) {
-	if s.replicated.Load() {
-		return s.askLeader(ctx, stream, question{LastBy: subject})
-	}
-	return found(s.streams[stream].GetLastMsgForSubject(ctx, subject))
+	return s.last(ctx, s.one(stream, subject), subject)
 }
 
-// At is the message with a sequence, nil where there is none.
-func (s *Store) At(ctx context.Context, stream string, sequence uint64) (*Message, error) {
+func (s *Store) last(ctx context.Context, p shard, subject string) (*Message, error) {
 	if s.replicated.Load() {
-		return s.askLeader(ctx, stream, question{Sequence: sequence})
+		return s.askLeader(ctx, p, question{LastBy: subject})
 	}
-	return found(s.streams[stream].GetMsg(ctx, sequence))
+	return found(p)(s.streams[p.name].GetLastMsgForSubject(ctx, subject))
 }
 
-// Next is the first message on a subject from a sequence on, nil where there is none.
+// At is the message at a position, nil where there is none.
+func (s *Store) At(ctx context.Context, stream string, position uint64) (*Message, error) {
+	p := s.at(stream, position)
+	if s.replicated.Load() {
+		return s.askLeader(ctx, p, question{Sequence: p.from(position)})
+	}
+	return found(p)(s.streams[p.name].GetMsg(ctx, p.from(position)))
+}
+
+// Next is the first message on a subject from a sequence on, nil where there is none, of a stream that has no shards.
 func (s *Store) Next(ctx context.Context, stream string, from uint64, subject string) (*Message, error) {
-	return found(s.streams[stream].GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject)))
+	p := s.one(stream, subject)
+	return found(p)(s.streams[p.name].GetMsg(ctx, from, jetstream.WithGetMsgSubject(subject)))
 }
 
-func found(m *jetstream.RawStreamMsg, err error) (*Message, error) {
-	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return nil, nil //nolint:nilnil // no message is an answer
-	case err != nil:
-		return nil, err
+func found(p shard) func(*jetstream.RawStreamMsg, error) (*Message, error) {
+	return func(m *jetstream.RawStreamMsg, err error) (*Message, error) {
+		switch {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			return nil, nil //nolint:nilnil // no message is an answer
+		case err != nil:
+			return nil, err
+		}
+		return &Message{Subject: m.Subject, Sequence: p.position(m.Sequence), Header: m.Header, Data: m.Data, Time: m.Time}, nil
 	}
-	return &Message{Subject: m.Subject, Sequence: m.Sequence, Header: m.Header, Data: m.Data, Time: m.Time}, nil
 }
 
 // The server drops a connection that has too many bytes to take, whoever asked for them. So a
@@ -68,29 +76,29 @@ func newBatchReader(nc *nats.Conn) batchReader {
 // sequence on, in order: at least all that were acknowledged when it begins. An error of
 // each ends it; ErrEnough ends it without an error.
 func (s *Store) Read(ctx context.Context, stream, subject string, from uint64, each func(Message) error) error {
-	return s.readOver(ctx, s.bulk, stream, subject, from, each)
+	return s.readOver(ctx, s.bulk, s.one(stream, subject), subject, from, each)
 }
 
 // ReadSent is Read that also sees what this store has sent before and that is not acknowledged yet,
 // unless it was lost: it reads over the connection of the writes.
 func (s *Store) ReadSent(ctx context.Context, stream, subject string, from uint64, each func(Message) error) error {
-	return s.readOver(ctx, s.own, stream, subject, from, each)
+	return s.readOver(ctx, s.own, s.one(stream, subject), subject, from, each)
 }
 
 // ErrEnough is what each returns to end a reading that has what it needs.
 var ErrEnough = errors.New("the reading has what it needs")
 
-func (s *Store) readOver(ctx context.Context, r batchReader, stream, subject string, from uint64, each func(Message) error) error {
-	if err := s.readAll(ctx, r, stream, subject, from, each); !errors.Is(err, ErrEnough) {
+func (s *Store) readOver(ctx context.Context, r batchReader, p shard, subject string, from uint64, each func(Message) error) error {
+	if err := s.readAll(ctx, r, p, subject, from, each); !errors.Is(err, ErrEnough) {
 		return err
 	}
 	return nil
 }
 
-func (s *Store) readAll(ctx context.Context, r batchReader, stream, subject string, from uint64, each func(Message) error) error {
+func (s *Store) readAll(ctx context.Context, r batchReader, p shard, subject string, from uint64, each func(Message) error) error {
 	var end uint64
 	if s.replicated.Load() {
-		last, err := s.Last(ctx, stream, subject)
+		last, err := s.last(ctx, p, subject)
 		if err != nil || last == nil || last.Sequence < from {
 			return err
 		}
@@ -100,7 +108,7 @@ func (s *Store) readAll(ctx context.Context, r batchReader, stream, subject stri
 	for more := true; more; {
 		var batch []Message
 		var err error
-		batch, more, err = r.read(ctx, stream, subject, from)
+		batch, more, err = r.read(ctx, p, subject, from)
 		for _, m := range batch {
 			if err := each(m); err != nil {
 				return err
@@ -114,13 +122,13 @@ func (s *Store) readAll(ctx context.Context, r batchReader, stream, subject stri
 			return err
 		}
 	}
-	return s.readRest(ctx, stream, subject, from, end, each)
+	return s.readRest(ctx, p, subject, from, end, each)
 }
 
 // read asks for one batch by a direct get. The answer is many messages, and
 // then one with status 204, or 404 where there are none.
-func (r batchReader) read(ctx context.Context, stream, subject string, from uint64) (batch []Message, more bool, err error) {
-	request, err := json.Marshal(map[string]any{"batch": batchMessages, "max_bytes": batchBytes, "seq": from, "next_by_subj": subject})
+func (r batchReader) read(ctx context.Context, p shard, subject string, from uint64) (batch []Message, more bool, err error) {
+	request, err := json.Marshal(map[string]any{"batch": batchMessages, "max_bytes": batchBytes, "seq": p.from(from), "next_by_subj": subject})
 	if err != nil {
 		return nil, false, err
 	}
@@ -137,7 +145,7 @@ func (r batchReader) read(ctx context.Context, stream, subject string, from uint
 		return nil, false, err
 	}
 	defer sub.Unsubscribe() //nolint:errcheck // of a connection that is closing
-	if err := r.nc.PublishRequest("$JS.API.DIRECT.GET."+stream, reply, request); err != nil {
+	if err := r.nc.PublishRequest("$JS.API.DIRECT.GET."+p.name, reply, request); err != nil {
 		return nil, false, err
 	}
 	silent := time.NewTimer(answerTimeout)
@@ -167,7 +175,7 @@ func (r batchReader) read(ctx context.Context, stream, subject string, from uint
 		if err != nil {
 			return batch, false, err
 		}
-		batch = append(batch, Message{Subject: m.Header.Get(jetstream.SubjectHeader), Sequence: sequence, Header: m.Header, Data: m.Data})
+		batch = append(batch, Message{Subject: m.Header.Get(jetstream.SubjectHeader), Sequence: p.position(sequence), Header: m.Header, Data: m.Data})
 	}
 }
 
@@ -189,11 +197,31 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string, from int) (
 // Counts are the messages of each subject of a stream that matches a filter, for a page
 // like that of Subjects.
 func (s *Store) Counts(ctx context.Context, stream, filter string, from int) (counts map[string]uint64, total int, err error) {
+	counts = map[string]uint64{}
+	for _, p := range s.on(stream, filter) {
+		some, of, err := s.countIn(ctx, p, filter, max(0, from-total))
+		if err != nil {
+			return nil, 0, err
+		}
+		if total += of; from >= total {
+			continue
+		}
+		for _, subject := range slices.Sorted(maps.Keys(some)) {
+			if len(counts) == SubjectPage {
+				break
+			}
+			counts[subject] = some[subject]
+		}
+	}
+	return counts, total, nil
+}
+
+func (s *Store) countIn(ctx context.Context, p shard, filter string, from int) (counts map[string]uint64, total int, err error) {
 	request, err := json.Marshal(map[string]any{"subjects_filter": filter, "offset": from})
 	if err != nil {
 		return nil, 0, err
 	}
-	reply, err := s.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, request)
+	reply, err := s.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+p.name, request)
 	if err != nil {
 		return nil, 0, err
 	}

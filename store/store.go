@@ -37,6 +37,7 @@ type Options struct {
 	Bulk     *nats.Conn    // another one to it, over which is read what may be large; nil is Conn
 	Feeds    *nats.Conn    // a third, over which consumers deliver; nil is Conn
 	Replicas int           // of each stream; 0 is as many as it has, 1 for a new one
+	Shards   int           // of transcripts, inboxes and the session list; 0 is 1, see shards.go
 	InboxAge time.Duration // how long inbox copies are kept; 0 is as long as they are, 7 days at first
 	Archive  bool          // sessions that are over may leave the transcript stream
 	Log      *zap.Logger   // nil is silent
@@ -55,6 +56,8 @@ type Store struct {
 	js      jetstream.JetStream
 	feeds   jetstream.JetStream // of consumers that deliver to this broker
 	streams map[string]jetstream.Stream
+	shards  int
+	sharded map[string][]shard
 
 	own, bulk batchReader
 
@@ -130,25 +133,17 @@ func (s *Store) Sync(stream string, sequence uint64) error {
 // SyncFailed reports whether a Sync has ever failed.
 func (s *Store) SyncFailed() bool { return s.syncFailed.Load() }
 
-// Info is how a stream stands.
-type Info struct {
-	Last uint64 // sequence of the newest message
-}
-
-// Info asks how a stream stands.
-func (s *Store) Info(ctx context.Context, stream string) (Info, error) {
+// info asks how a stream stands.
+func (s *Store) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
 	known, err := s.stream(ctx, stream)
 	if err != nil {
-		return Info{}, err
+		return nil, err
 	}
 	info, err := known.Info(ctx)
-	if err != nil {
-		return Info{}, err
-	}
-	if stream == api.SessionsStream {
+	if err == nil && stream == api.SessionsStream {
 		s.scaled(info)
 	}
-	return Info{Last: info.State.LastSeq}, nil
+	return info, err
 }
 
 // Streams lists the fixed streams as the server has them, by name.
@@ -190,7 +185,8 @@ func (s *Store) Put(ctx context.Context, m Message) (sequence uint64, err error)
 // PutIf stores a message if the last one on its subject still has the sequence
 // last, 0 for none. Otherwise it returns ErrConflict.
 func (s *Store) PutIf(ctx context.Context, m Message, last uint64) (sequence uint64, err error) {
-	sequence, err = s.put(ctx, m, jetstream.WithExpectLastSequencePerSubject(last))
+	_, p := s.sent(m.Subject)
+	sequence, err = s.put(ctx, m, jetstream.WithExpectLastSequencePerSubject(p.from(last)))
 	return sequence, writeError(err)
 }
 
@@ -198,18 +194,24 @@ func (s *Store) put(ctx context.Context, m Message, options ...jetstream.Publish
 	if m.Header == nil {
 		m.Header = Header{}
 	}
-	ack, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}, options...)
+	to, p := s.sent(m.Subject)
+	ack, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: to, Header: m.Header, Data: m.Data}, options...)
 	if err != nil {
 		return 0, err
 	}
-	return ack.Sequence, nil
+	return p.position(ack.Sequence), nil
 }
 
 // Purge takes what is on a subject out of a stream that allows it.
 func (s *Store) Purge(ctx context.Context, stream, subject string) error {
-	known, err := s.stream(ctx, stream)
-	if err != nil {
-		return err
+	for _, p := range s.on(stream, subject) {
+		known, err := s.stream(ctx, p.name)
+		if err != nil {
+			return err
+		}
+		if err := known.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+			return err
+		}
 	}
-	return known.Purge(ctx, jetstream.WithPurgeSubject(subject))
+	return nil
 }

@@ -38,6 +38,9 @@ const maxConsumers = 1 << 20
 // openStreams makes the fixed set of streams, never one per session.
 func (s *Store) openStreams(ctx context.Context) error {
 	streams := map[string]jetstream.Stream{}
+	if err := s.countShards(ctx); err != nil {
+		return err
+	}
 	retention, err := s.retention(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", api.SessionsStream, err)
@@ -49,7 +52,7 @@ func (s *Store) openStreams(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", oldCaseLogs, err)
 	}
-	for _, c := range fixedStreams(retention, s.o.InboxAge) {
+	for _, c := range fixedStreams(retention, s.o.InboxAge, s.shards) {
 		if known, err := s.js.Stream(ctx, c.Name); err == nil && known.CachedInfo().Config.DenyDelete {
 			c.DenyDelete = true // a stream cannot give that up
 		}
@@ -67,11 +70,16 @@ func (s *Store) openStreams(ctx context.Context) error {
 		}
 	}
 	s.scaled(streams[api.SessionsStream].CachedInfo())
-	return s.Sync(api.SessionsStream, 0)
+	for _, p := range s.all(api.SessionsStream) {
+		if err := s.Sync(p.name, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fixedStreams are the streams of a store, but for their replicas.
-func fixedStreams(retention jetstream.RetentionPolicy, inboxAge time.Duration) []jetstream.StreamConfig {
+func fixedStreams(retention jetstream.RetentionPolicy, inboxAge time.Duration, shards int) (all []jetstream.StreamConfig) {
 	configs := []jetstream.StreamConfig{
 		{ // the truth: nothing in it is ever deleted, purged or rolled up
 			Name: api.SessionsStream, Subjects: []string{api.AllSessions}, Description: "transcripts: the source of truth",
@@ -111,10 +119,11 @@ func fixedStreams(retention jetstream.RetentionPolicy, inboxAge time.Duration) [
 			DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
 		})
 	}
-	for n := range configs {
-		configs[n].Storage = jetstream.FileStorage
+	for _, c := range configs {
+		c.Storage = jetstream.FileStorage
+		all = append(all, split(c, shards)...)
 	}
-	return configs
+	return all
 }
 
 // replicas is how many copies a stream gets: as many as the options say, else as

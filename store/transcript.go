@@ -33,7 +33,8 @@ func (s *Store) Append(ctx context.Context, id performatives.SessionID, entry []
 	if err != nil {
 		return 0, writeError(err)
 	}
-	if err := s.Sync(api.SessionsStream, sequence); err != nil {
+	p := s.at(api.SessionsStream, sequence)
+	if err := s.Sync(p.name, p.from(sequence)); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrIndeterminate, err)
 	}
 	return sequence, nil
@@ -42,7 +43,7 @@ func (s *Store) Append(ctx context.Context, id performatives.SessionID, entry []
 func (s *Store) tryAppend(id performatives.SessionID, entry []byte, beside Header, last uint64) (uint64, error) {
 	header := Header{api.FormatHeader: formatHeader}
 	maps.Copy(header, beside)
-	sent, err := s.publisher.send(api.SessionsStream, Message{Subject: api.Session(id), Data: entry, Header: header}, last)
+	sent, err := s.Send(api.SessionsStream, Message{Subject: api.Session(id), Data: entry, Header: header}, last)
 	if err != nil {
 		return 0, err
 	}
@@ -50,24 +51,31 @@ func (s *Store) tryAppend(id performatives.SessionID, entry []byte, beside Heade
 	return o.sequence, o.err
 }
 
-// LastEntry is the sequence of a session's last entry, 0 for none: the newest that
+// LastEntry is the position of a session's last entry, 0 for none: the newest that
 // was acknowledged before this was called.
 func (s *Store) LastEntry(ctx context.Context, id performatives.SessionID) (uint64, error) {
-	return s.newestEntry(ctx, api.Session(id))
+	return s.newestEntry(ctx, s.one(api.SessionsStream, api.Session(id)), api.Session(id))
 }
 
-// EverySubject is every message of a stream.
-const EverySubject = ">"
-
-// NewestEntry is the sequence of the last entry of all sessions.
-func (s *Store) NewestEntry(ctx context.Context) (uint64, error) {
-	return s.newestEntry(ctx, EverySubject)
+// NewestEntries are the positions of the last entries of all sessions, likewise.
+func (s *Store) NewestEntries(ctx context.Context) (Marks, error) {
+	shards := s.all(api.SessionsStream)
+	newest := make(Marks, len(shards))
+	for n, p := range shards {
+		var err error
+		if newest[n], err = s.newestEntry(ctx, p, everySubject); err != nil {
+			return nil, err
+		}
+	}
+	return newest, nil
 }
 
-func (s *Store) newestEntry(ctx context.Context, subject string) (uint64, error) {
+const everySubject = ">"
+
+func (s *Store) newestEntry(ctx context.Context, p shard, subject string) (uint64, error) {
 	for {
 		asked := time.Now()
-		m, err := s.Last(ctx, api.SessionsStream, subject)
+		m, err := s.last(ctx, p, subject)
 		switch {
 		case err != nil:
 			return 0, err

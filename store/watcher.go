@@ -68,12 +68,8 @@ func (w *Watcher) open(ctx context.Context) error {
 		return context.Canceled
 	}
 	if w.count == 0 {
-		info, err := w.store.Info(ctx, w.stream)
-		if err != nil {
-			return err
-		}
 		work := background.New()
-		if _, err := w.store.Follow(ctx, work, Feed{Stream: w.stream, From: info.Last + 1, HeadersOnly: true}, w.saw); err != nil {
+		if _, err := w.store.Follow(ctx, work, Feed{Stream: w.stream, New: true, HeadersOnly: true}, w.saw); err != nil {
 			work.Close()
 			return err
 		}

@@ -50,7 +50,7 @@ const (
 type Archiver struct {
 	o      Options
 	reader *Reader
-	queue  *store.Queue
+	queues []*store.Queue // one for each shard of the session list
 	work   *background.Group
 
 	erasing sync.Mutex // one session at a time
@@ -69,7 +69,7 @@ func Open(ctx context.Context, o Options) (*Archiver, error) {
 		return a, nil
 	}
 	var err error
-	if a.queue, err = o.Store.Queue(ctx, store.QueueConfig{
+	if a.queues, err = o.Store.Queues(ctx, store.QueueConfig{
 		Stream: api.IndexStream, Name: queueName, Subject: api.AllOver, AckWait: cmp.Or(o.Policy.Takeover, takeover), MaxAckPending: 4 * batchSize,
 	}); err != nil {
 		a.Close()
@@ -106,28 +106,47 @@ func (a *Archiver) burst(ctx context.Context) error {
 		}
 	}
 	for ctx.Err() == nil {
-		if moved, err := a.moveBatch(ctx); err != nil || moved == 0 {
+		if moved, err := a.moveBatches(ctx); err != nil || moved == 0 {
 			return err
 		}
 	}
 	return nil
 }
 
-// manyAreDue reports whether very many rows wait in the queue, and one is due that was written
-// so many messages after the last one that the queue gave out.
+// manyAreDue reports whether very many rows wait in a queue, its share of those that are moved at once,
+// and one is due that was written so many messages after the last one that the queue gave out.
 func (a *Archiver) manyAreDue(ctx context.Context) (bool, error) {
-	many := a.o.Policy.sessionsAtOnce()
-	waiting, delivered, err := a.queue.Waiting(ctx)
-	if err != nil || waiting < many {
-		return false, err
+	many := a.o.Policy.sessionsAtOnce() / uint64(len(a.queues))
+	for _, q := range a.queues {
+		waiting, delivered, err := q.Waiting(ctx)
+		if err != nil {
+			return false, err
+		}
+		if waiting < many {
+			continue
+		}
+		m, err := q.Next(ctx, delivered+many)
+		if err != nil || m != nil && time.Since(m.Time) >= a.o.Policy.After {
+			return err == nil, err
+		}
 	}
-	m, err := a.o.Store.Next(ctx, api.IndexStream, delivered+many, api.AllOver)
-	return m != nil && time.Since(m.Time) >= a.o.Policy.After, err
+	return false, nil
 }
 
-// moveBatch moves the due sessions of one batch, and tells how many rows that were.
-func (a *Archiver) moveBatch(ctx context.Context) (moved int, err error) {
-	batch, err := a.queue.Fetch(batchSize, pollInterval)
+// moveBatches moves the due sessions of one batch of each queue, and tells how many rows that were.
+func (a *Archiver) moveBatches(ctx context.Context) (moved int, err error) {
+	for _, q := range a.queues {
+		some, err := a.moveBatch(ctx, q)
+		if moved += some; err != nil {
+			return moved, err
+		}
+	}
+	return moved, nil
+}
+
+// moveBatch moves those of one batch.
+func (a *Archiver) moveBatch(ctx context.Context, q *store.Queue) (moved int, err error) {
+	batch, err := q.Fetch(batchSize, pollInterval/time.Duration(len(a.queues)))
 	if err != nil {
 		return 0, err
 	}

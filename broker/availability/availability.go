@@ -237,7 +237,7 @@ func (a *Agents) due(ctx context.Context, agent performatives.Agent, s *sighting
 	}
 	ctx, cancel := context.WithTimeout(ctx, pullsWithin)
 	defer cancel()
-	pulls, err := a.o.Store.WaitingPulls(ctx, api.InboxStream, agent.Token())
+	pulls, err := a.o.Store.WaitingPulls(ctx, api.InboxStream, api.InboxOf(agent), agent.Token())
 	if err == nil && pulls > 0 { // one long pull is a sign of life, too
 		a.Seen(agent)
 	}

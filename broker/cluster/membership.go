@@ -4,20 +4,21 @@
 //	members, err := cluster.Open(ctx, cluster.Options{Store: s, ID: id, Recover: engine.Recover})
 //	if err != nil { … }
 //	defer members.Close()
-//	pending := members.Appending()
-//	sequence, err := … append …
-//	members.Appended(pending, sequence) // until Applied(sequence) the entry is unfinished work
+//	pending := members.Appending(session)
+//	position, err := … append …
+//	members.Appended(pending, position) // until Applied(position) the entry is unfinished work
 //
-// Each broker writes a membership record about once a second: the sequence of the
-// transcript stream up to which the side effects of everything it accepted are
+// Each broker writes a membership record about once a second: the position in each shard
+// of the transcripts up to which the side effects of everything it accepted are
 // applied. When a broker sends no heartbeat for 3 seconds, the others recover what
-// came after that sequence. All writes of a recovery are conditional, so meeting the
+// came after that. All writes of a recovery are conditional, so meeting the
 // work of a broker that is alive after all does no harm.
 package cluster
 
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,7 @@ type Options struct {
 	Log         *zap.Logger
 	Now         func() time.Time
 
-	// Recover applies the side effects of a session's entries after a sequence. The
+	// Recover applies the side effects of a session's entries after a position. The
 	// channel gets one error, ErrBroken where it is no use to try again.
 	Recover func(id performatives.SessionID, after uint64) <-chan error
 
@@ -73,13 +74,13 @@ type Membership struct {
 	work   *background.Group
 
 	mu         sync.Mutex
-	last       uint64                                // the newest sequence of the transcript stream that was seen
+	last       store.Marks                           // the newest entries of all sessions that were seen
 	appending  map[*Pending]bool                     // appends whose outcome is not known yet
-	unapplied  map[uint64]bool                       // sequences whose side effects are not applied yet
-	allApplied uint64                                // applied by every broker, when the records were last read
+	unapplied  map[uint64]bool                       // positions of entries whose side effects are not applied yet
+	allApplied store.Marks                           // applied by every broker, when the records were last read
 	recovering map[string]bool                       // peers whose work is being recovered
 	members    []string                              // brokers that are alive
-	handedOver map[performatives.SessionID]uint64    // whose side effects peers are asked to apply, after a sequence
+	handedOver map[performatives.SessionID]uint64    // whose side effects peers are asked to apply, after a position
 	handOvers  uint64                                // so far
 	helped     map[performatives.SessionID]time.Time // handed over by peers, when this broker applied them
 	acked      time.Time                             // when the record was sent that was acknowledged last
@@ -91,12 +92,15 @@ type Membership struct {
 	writing sync.Mutex // of the record
 	written record
 
-	first   uint64   // what the brokers before this one had applied, on disk
-	samples []sample // of what was applied since then
+	first   store.Marks // what the brokers before this one had applied, on disk
+	samples []sample    // of what was applied since then
 }
 
-// A Pending is an append on its way: its entry will come after this sequence.
-type Pending struct{ after uint64 }
+// A Pending is an append on its way: its entry will come after this position of its shard.
+type Pending struct {
+	shard int
+	after uint64
+}
 
 // Open joins the cluster. A broker that is alone recovers what the last one left
 // unfinished before Open returns.
@@ -105,12 +109,12 @@ func Open(ctx context.Context, o Options) (*Membership, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := o.Store.Info(ctx, api.SessionsStream)
+	last, err := o.Store.Ends(ctx, api.SessionsStream)
 	if err != nil {
 		return nil, err
 	}
 	m := &Membership{
-		o: o, bucket: bucket, work: background.New(), last: info.Last,
+		o: o, bucket: bucket, work: background.New(), last: last, allApplied: make(store.Marks, len(last)),
 		unapplied: map[uint64]bool{}, appending: map[*Pending]bool{}, recovering: map[string]bool{},
 		handedOver: map[performatives.SessionID]uint64{}, helped: map[performatives.SessionID]time.Time{},
 	}
@@ -126,9 +130,9 @@ func (m *Membership) Join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.first = m.last
+	m.first = slices.Clone(m.last)
 	for _, p := range peers {
-		m.first = min(m.first, p.record.Synced)
+		m.first.Lower(p.record.Synced)
 	}
 	if err := m.write(ctx); err != nil {
 		return err
@@ -166,66 +170,68 @@ func (m *Membership) Leave(ctx context.Context) {
 }
 
 // Appending notes an append before it is made.
-func (m *Membership) Appending() *Pending {
+func (m *Membership) Appending(id performatives.SessionID) *Pending {
+	shard := m.o.Store.Shard(id)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := &Pending{m.last}
+	p := &Pending{shard, m.last[shard]}
 	m.appending[p] = true
 	return p
 }
 
-// Appended notes how an append ended: the sequence of its entry, or 0 for none.
-func (m *Membership) Appended(p *Pending, sequence uint64) {
+// Appended notes how an append ended: the position of its entry, or 0 for none.
+func (m *Membership) Appended(p *Pending, position uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.appending, p)
-	if sequence > 0 {
-		m.unapplied[sequence] = true
-		m.last = max(m.last, sequence)
+	if position > 0 {
+		m.unapplied[position] = true
+		m.last[p.shard] = max(m.last[p.shard], position)
 	}
 }
 
 // Unapplied notes an entry whose side effects have to be applied, whoever appended it.
-func (m *Membership) Unapplied(sequence uint64) {
+func (m *Membership) Unapplied(position uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.unapplied[sequence] = true
+	m.unapplied[position] = true
 }
 
 // Applied notes that the side effects of an entry are applied.
-func (m *Membership) Applied(sequence uint64) {
+func (m *Membership) Applied(position uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.unapplied, sequence)
+	delete(m.unapplied, position)
 }
 
-// applied is the sequence up to which the side effects of all that was accepted here are applied.
-func (m *Membership) applied() uint64 {
+// applied is up to where the side effects of all that was accepted here are applied.
+func (m *Membership) applied() store.Marks {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	applied := m.last
+	applied := slices.Clone(m.last)
 	for p := range m.appending {
-		applied = min(applied, p.after)
+		applied[p.shard] = min(applied[p.shard], p.after)
 	}
-	for sequence := range m.unapplied {
-		applied = min(applied, sequence-1)
+	for position := range m.unapplied {
+		applied.Before(position)
 	}
 	return applied
 }
 
-// AllApplied is the sequence up to which all side effects are applied, whichever
+// AllApplied is the position up to which all side effects are applied in the shard of a session, whichever
 // broker accepted the entries.
-func (m *Membership) AllApplied() uint64 {
+func (m *Membership) AllApplied(id performatives.SessionID) uint64 {
+	shard := m.o.Store.Shard(id)
 	if m.o.Alone {
-		return m.applied()
+		return m.applied()[shard]
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.allApplied
+	return m.allApplied[shard]
 }
 
-// Written is the applied sequence that this broker's record has.
-func (m *Membership) Written() uint64 {
+// Written is what this broker's record has as applied.
+func (m *Membership) Written() store.Marks {
 	m.writing.Lock()
 	defer m.writing.Unlock()
 	return m.written.Applied
@@ -252,14 +258,14 @@ func (m *Membership) beat(ctx context.Context) {
 func (m *Membership) Heartbeat(ctx context.Context) error {
 	m.looking.Lock()
 	defer m.looking.Unlock()
-	info, err := m.o.Store.Info(ctx, api.SessionsStream)
+	ends, err := m.o.Store.Ends(ctx, api.SessionsStream)
 	if err != nil {
 		return errors.Join(err, m.rewrite(ctx)) // this broker is alive all the same
 	}
 	m.mu.Lock()
-	m.last = max(m.last, info.Last)
+	m.last.Raise(ends)
 	m.mu.Unlock()
-	if !m.o.Alone || m.Written() != m.applied() {
+	if !m.o.Alone || !slices.Equal(m.Written(), m.applied()) {
 		if err := m.write(ctx); err != nil {
 			return err
 		}

@@ -9,29 +9,30 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
 )
 
-// A record is what a broker says of itself: the sequence up to which the side
+// A record is what a broker says of itself: up to where the side
 // effects of every entry that it accepted are applied.
 type record struct {
-	Applied uint64            `json:"applied"`
+	Applied store.Marks       `json:"applied"`
 	Settled uint64            `json:"settled,omitzero"` // Applied, as brokers wrote it up to the end of 2026
 	Ends    map[string]uint64 `json:"ends"`             // of the derived streams at that time
-	Synced  uint64            `json:"synced"`           // what Applied was so long ago that all of it is on disk
+	Synced  store.Marks       `json:"synced"`           // what Applied was so long ago that all of it is on disk
 
 	Version string `json:"version,omitzero"` // of the broker
 
-	// HandedOver are sessions of which this broker cannot apply side effects, with the sequence after which.
+	// HandedOver are sessions of which this broker cannot apply side effects, with the position after which.
 	HandedOver map[performatives.SessionID]uint64 `json:"handedOver,omitzero"`
 
 	// Restored says that a restore wrote this of the brokers of the backup. None of them is alive.
 	Restored bool `json:"restored,omitzero"`
 }
 
-// A sample is the applied sequence at a time.
+// A sample is what was applied at a time.
 type sample struct {
 	at      time.Time
-	applied uint64
+	applied store.Marks
 }
 
 // derivedStreams hold what follows from the transcripts. The server fsyncs them
@@ -42,22 +43,24 @@ var derivedStreams = [...]string{api.InboxStream, api.EscalationsStream, api.Tim
 func (m *Membership) derivedEnds(ctx context.Context) (map[string]uint64, error) {
 	ends := map[string]uint64{}
 	for _, name := range derivedStreams {
-		info, err := m.o.Store.Info(ctx, name)
+		shards, err := m.o.Store.Ends(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		ends[name] = info.Last
+		for n, end := range shards {
+			ends[api.ShardName(name, n)] = end
+		}
 	}
 	return ends, nil
 }
 
-// recoverAfter is the sequence after which the work of a dead broker has to be
+// recoverAfter is after what the work of a dead broker has to be
 // checked. Where a derived stream is shorter than it was, a power failure took a part
 // of it, and only what was on disk for certain is there.
-func (m *Membership) recoverAfter(ctx context.Context, r record) (uint64, error) {
+func (m *Membership) recoverAfter(ctx context.Context, r record) (store.Marks, error) {
 	ends, err := m.derivedEnds(ctx)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for name, end := range r.Ends {
 		if ends[name] < end {
@@ -69,7 +72,7 @@ func (m *Membership) recoverAfter(ctx context.Context, r record) (uint64, error)
 }
 
 // synced is what was applied so long ago that all of it is on disk.
-func (m *Membership) synced(now time.Time, applied uint64) uint64 {
+func (m *Membership) synced(now time.Time, applied store.Marks) store.Marks {
 	m.samples = append(m.samples, sample{now, applied})
 	for len(m.samples) > 1 && now.Sub(m.samples[1].at) >= m.o.SyncedAfter {
 		m.samples = m.samples[1:]

@@ -38,12 +38,14 @@ func (m *Membership) peers(ctx context.Context) (found []peer, err error) {
 		if err := json.Unmarshal(r.Data, &p.record); err != nil {
 			return nil, err
 		}
-		p.record.Applied = max(p.record.Applied, p.record.Settled)
+		if p.record.Settled > 0 {
+			p.record.Applied = store.Marks{max(p.record.Applied.At(0), p.record.Settled)}
+		}
 		found = append(found, p)
 	}
 	alive := []string{m.o.ID}
 	for _, p := range found {
-		applied = min(applied, p.record.Applied)
+		applied.Lower(p.record.Applied)
 		if !p.record.Restored && !m.dead(p) {
 			alive = append(alive, p.id)
 		}
@@ -88,7 +90,7 @@ func (m *Membership) recover(ctx context.Context, p peer) (err error) {
 		return err
 	}
 	touched := map[performatives.SessionID]bool{}
-	if err := m.o.Store.ReadSent(ctx, api.SessionsStream, api.AllSessions, after+1, func(e store.Message) error {
+	if err := m.o.Store.ReadSentSince(ctx, after, func(e store.Message) error {
 		id, err := performatives.ParseSessionID(strings.TrimPrefix(e.Subject, api.Session("")))
 		if err == nil {
 			touched[id] = true
@@ -100,7 +102,7 @@ func (m *Membership) recover(ctx context.Context, p peer) (err error) {
 	m.o.Log.Info("recovering the work of a dead broker", zap.String("broker", p.id), zap.Int("sessions", len(touched)))
 	var outcomes []<-chan error
 	for id := range touched {
-		outcomes = append(outcomes, m.o.Recover(id, after))
+		outcomes = append(outcomes, m.o.Recover(id, after.At(m.o.Store.Shard(id))))
 	}
 	var failure error
 	for _, outcome := range outcomes {

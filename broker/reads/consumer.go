@@ -39,7 +39,7 @@ func (x *Reads) SessionConsumer(ctx context.Context, c api.Caller, q api.AskCons
 			return api.Consumer{}, err
 		}
 		return api.Consumer{
-			Stream: api.InboxStream, Name: name, Pending: pending,
+			Stream: api.InboxStreamOf(c.Agent, x.o.Store.Shards()), Name: name, Pending: pending,
 			AckWait: store.InboxAckWait.Milliseconds(), Inactive: store.SessionConsumerIdle.Milliseconds(),
 		}, nil
 	}
@@ -71,7 +71,7 @@ func (x *Reads) consumerOf(ctx context.Context, a performatives.Agent, id perfor
 	subject, silent := api.Inbox(a, id), 0
 	var free []string
 	for _, name := range slices.Concat(names[first:], names[:first]) {
-		found, pending, err := x.o.Store.FindConsumer(ctx, api.InboxStream, name)
+		found, pending, err := x.o.Store.FindConsumer(ctx, api.InboxStream, subject, name)
 		switch {
 		case errors.Is(err, store.ErrNoConsumer):
 			free = append(free, name)

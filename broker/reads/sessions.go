@@ -169,8 +169,8 @@ func (x *Reads) InboxMessages(ctx context.Context, c api.Caller, q api.ListInbox
 	case c.Operator:
 		return page, session.Refuse(session.Unauthorized, "an operator has no inbox")
 	case q.Since == nil:
-		info, err := x.o.Store.Info(ctx, api.InboxStream)
-		page.Cursor = info.Last + 1
+		end, err := x.o.Store.End(ctx, api.InboxStream, api.InboxOf(c.Agent))
+		page.Cursor = end + 1
 		return page, err
 	}
 	page.Cursor = *q.Since

@@ -144,7 +144,7 @@ func (r *Registry) openInbox(ctx context.Context, a performatives.Agent) error {
 
 // closeInbox removes that consumer, and those of single sessions.
 func (r *Registry) closeInbox(ctx context.Context, a performatives.Agent) error {
-	return r.o.Store.RemoveConsumers(ctx, api.InboxStream, append(api.SessionConsumers(a.Token()), a.Token())...)
+	return r.o.Store.RemoveConsumers(ctx, api.InboxStream, api.InboxOf(a), append(api.SessionConsumers(a.Token()), a.Token())...)
 }
 
 // toKey makes a subject token a bucket key, which may contain neither ~ nor @.

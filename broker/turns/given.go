@@ -146,11 +146,11 @@ func (g *givenOfInbox) cursor() api.Cursor {
 
 func (g *givenOfInbox) watch(ctx context.Context) (changed <-chan struct{}, stop func(), err error) {
 	if g.position == 0 { // from here on, the inbox says what is new
-		info, err := g.t.o.Store.Info(ctx, api.InboxStream)
+		end, err := g.t.o.Store.End(ctx, api.InboxStream, api.InboxOf(g.caller.Agent))
 		if err != nil {
 			return nil, nil, err
 		}
-		g.position = info.Last + 1
+		g.position = end + 1
 	}
 	return g.t.o.Watch(ctx, g.caller.Agent)
 }

@@ -31,7 +31,7 @@ func (t *Turns) begin(ctx context.Context) error {
 	if t.begun {
 		return nil
 	}
-	newest, err := t.o.Store.NewestEntry(ctx)
+	newest, err := t.o.Store.NewestEntries(ctx)
 	t.seen, t.begun = newest, err == nil
 	return err
 }
@@ -44,20 +44,20 @@ func (t *Turns) hear(ctx context.Context) error {
 	case <-ctx.Done():
 		return session.Busy()
 	}
-	newest, err := t.o.Store.NewestEntry(ctx)
-	if err != nil || newest <= t.seen {
+	newest, err := t.o.Store.NewestEntries(ctx)
+	if err != nil || newest.Since(t.seen) == 0 {
 		return err
 	}
-	if newest-t.seen > mostNews {
+	if newest.Since(t.seen) > mostNews {
 		t.wakeAll()
 		t.seen = newest
 		return nil
 	}
-	return t.o.Store.Read(ctx, api.SessionsStream, store.EverySubject, t.seen+1, func(m store.Message) error {
+	return t.o.Store.ReadSince(ctx, t.seen, func(m store.Message) error {
 		id := performatives.SessionID(strings.TrimPrefix(m.Subject, api.Session("")))
 		participants, over := t.o.Participants(id)
 		t.Moved(id, participants, over)
-		t.seen = max(t.seen, m.Sequence)
+		t.seen.After(m.Sequence)
 		return nil
 	})
 }

@@ -100,7 +100,7 @@ type Turns struct {
 
 	reading chan struct{} // holds one while somebody reads what other brokers have appended
 	begun   bool          // this and seen are the reader's
-	seen    uint64        // where in the stream of transcripts the next reading begins, less one
+	seen    store.Marks   // after what the next reading of transcripts begins
 
 	queueing sync.RWMutex
 	queues   map[performatives.Agent]*queue // of those who picked up lately

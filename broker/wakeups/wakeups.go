@@ -203,7 +203,7 @@ func (w *Wakeups) remove(ctx context.Context, at string, r *row) error {
 	if err := w.bucket.DeleteIf(ctx, at, r.revision); err != nil {
 		return err
 	}
-	return w.o.Store.RemoveConsumers(ctx, api.InboxStream, r.Consumer)
+	return w.o.Store.RemoveConsumers(ctx, api.InboxStream, api.InboxOf(r.Agent), r.Consumer)
 }
 
 // queue opens the consumer of a row, which is made if it is not there.

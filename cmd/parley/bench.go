@@ -49,6 +49,7 @@ Run nothing else on the machine meanwhile.`,
 	flags.IntVar(&o.Acts, "acts", bench.DefaultActs, "acts of each session: invitation, acceptance, offer, counter-offers, acceptance, CLOSE; at least 5")
 	flags.IntVar(&o.Body, "body", bench.DefaultBody, "size of each act's body, in bytes")
 	flags.IntVar(&o.Brokers, "brokers", 0, "start `N` broker processes on one external NATS server, instead of one broker with an embedded server")
+	flags.IntVar(&o.Shards, "shards", 1, "`N` shards of the broker's store, as for serve")
 	flags.StringVar(&o.URL, "url", "", "measure the broker at this NATS `URL` instead of starting one; it registers agents there")
 	flags.StringVar(&o.Operator, "operator", "", "with --url: `FILE` with the seed of the broker's operator; not needed under --dev")
 	flags.IntSliceVar(&o.PIDs, "pid", nil, "with --url: local process `IDS` whose CPU time and memory to measure")

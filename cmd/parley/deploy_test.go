@@ -187,7 +187,7 @@ func natsReads(t *testing.T, conf string) *natsserver.Options {
 	t.Helper()
 	t.Setenv("POD_NAME", "parley-nats-0")
 	dir := t.TempDir()
-	own, err := server.Config(filepath.Join(dir, "keys"))
+	own, err := server.Config(filepath.Join(dir, "keys"), 1)
 	testkit.Must(t, err)
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, "parley.conf"), []byte(own), 0o600))
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, "nats.conf"), []byte(conf), 0o600))

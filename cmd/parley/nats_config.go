@@ -10,6 +10,7 @@ import (
 
 func natsConfigCommand() *cobra.Command {
 	var data, format string
+	var shards int
 	cmd := &cobra.Command{
 		Use: "nats-config", Short: "print the configuration of an external NATS server", Args: args(cobra.NoArgs),
 		Long: `Prints the configuration that an external NATS server needs for 'parley serve
@@ -35,7 +36,7 @@ Run serve with the same --data, or with copies of its files on other machines.`,
   parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222 \
     --creds /var/lib/parley/` + server.CredsFile,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := map[string]func(string) (string, error){"conf": server.Config, "nsc": server.Nsc}[format](data)
+			text, err := map[string]func(string, int) (string, error){"conf": server.Config, "nsc": server.Nsc}[format](data, shards)
 			if err != nil {
 				return err
 			}
@@ -45,5 +46,6 @@ Run serve with the same --data, or with copies of its files on other machines.`,
 	}
 	cmd.Flags().StringVar(&data, "data", defaultData, "the broker's data `DIR`, which holds its keys")
 	cmd.Flags().StringVar(&format, "format", "conf", "`FORMAT`: conf (config mode) or nsc (operator mode)")
+	cmd.Flags().IntVar(&shards, "shards", 1, "`N`, as for serve")
 	return cmd
 }

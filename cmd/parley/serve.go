@@ -203,7 +203,7 @@ func (s *serve) explainStart(err error) error {
 	switch {
 	case errors.Is(err, server.ErrTLS):
 		return usage(errors.New("--tls-cert needs --tls-key, and --tls-ca of an embedded server needs both"))
-	case errors.Is(err, server.ErrSignIn):
+	case errors.Is(err, server.ErrSignIn), errors.Is(err, server.ErrShards):
 		return usage(err)
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped while starting")
@@ -213,6 +213,8 @@ func (s *serve) explainStart(err error) error {
 		return advise(err, "'parley nats-config --data %s' prints the configuration for its login key. Until the server has it, --shared-keys goes on as before.", s.Data)
 	case errors.Is(err, server.ErrKeyLost):
 		return advise(err, "Restore %s, and with it %s and %s if the key was rotated, from a backup or another broker. For a new installation, set --data to an empty directory.", filepath.Join(s.Data, server.BrokerSeed), server.BrokerKeysFile, server.BrokerSecret)
+	case errors.Is(err, store.ErrShards):
+		return advise(err, "Start with the --shards that the store was made with.")
 	case errors.Is(err, server.ErrInUse):
 		return advise(err, "Is another broker running on --data %s? Several brokers share one NATS server: --nats.", s.Data)
 	case errors.Is(err, server.ErrNotLetIn):

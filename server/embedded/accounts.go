@@ -22,35 +22,43 @@ type service struct {
 // A client may name one of these subjects as the reply subject of a pull or a request. With a
 // wildcard in the subject, the reply stays in the client's account. Without one, the server
 // forwards it to ASP. So subjects that are imported without a wildcard must be read-only.
-var (
-	principalServices = []service{
+func principalServices(shards int) []service {
+	services := []service{
 		{"asp.agent.*.submit.*", server.Singleton},
 		{"asp.agent.*.api.*.*", server.Singleton},
-		{"$JS.API.CONSUMER.INFO.ASP_INBOX.*", server.Singleton},
-		{"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*", server.Streamed},
-		{"$JS.ACK.ASP_INBOX.*.>", server.Singleton},
-		{"$JS.API.CONSUMER.INFO.ASP_ESCALATIONS.*", server.Singleton},
-		{"$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.*", server.Streamed},
-		{"$JS.ACK.ASP_ESCALATIONS.*.>", server.Singleton},
+	}
+	for _, stream := range pulled(shards) {
+		services = append(services, service{"$JS.API.CONSUMER.INFO." + stream + ".*", server.Singleton},
+			service{"$JS.API.CONSUMER.MSG.NEXT." + stream + ".*", server.Streamed},
+			service{"$JS.ACK." + stream + ".*.>", server.Singleton})
+	}
+	return append(services,
 		// No principal may use it. But without this import the server would answer every
 		// request on "$JS.API.>" of this account with "JetStream not enabled", ahead of the
 		// true answer.
-		{"$JS.API.INFO", server.Singleton},
+		service{"$JS.API.INFO", server.Singleton})
+}
+
+// pulled are the streams that principals pull from.
+func pulled(shards int) (streams []string) {
+	for n := range max(1, shards) {
+		streams = append(streams, api.ShardName(api.InboxStream, n))
 	}
-	operatorServices = []service{
-		{"asp.operator.api.*.*", server.Singleton},
-		{"$SRV.>", server.Streamed}, // every replica answers
-	}
-	// Development: any client may act as anyone, and use the read-only JetStream API.
-	devServices = []service{
+	return append(streams, api.EscalationsStream)
+}
+
+// devServices are those of development: any client may act as anyone, and use the read-only JetStream API.
+func devServices(shards int) []service {
+	services := []service{
 		{"asp.agent.*.submit.*", server.Singleton},
 		{"asp.agent.*.api.*.*", server.Singleton},
 		{"asp.operator.api.*.*", server.Singleton},
 		{"$SRV.>", server.Streamed},
-		{"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX.*", server.Streamed},
-		{"$JS.ACK.ASP_INBOX.*.>", server.Singleton},
-		{"$JS.API.CONSUMER.MSG.NEXT.ASP_ESCALATIONS.*", server.Streamed},
-		{"$JS.ACK.ASP_ESCALATIONS.*.>", server.Singleton},
+	}
+	for _, stream := range pulled(shards) {
+		services = append(services, service{"$JS.API.CONSUMER.MSG.NEXT." + stream + ".*", server.Streamed}, service{"$JS.ACK." + stream + ".*.>", server.Singleton})
+	}
+	return append(services, []service{
 		{"$JS.API.INFO", server.Singleton},
 		{"$JS.API.STREAM.INFO.*", server.Singleton},
 		{"$JS.API.STREAM.NAMES", server.Singleton},
@@ -58,6 +66,13 @@ var (
 		{"$JS.API.CONSUMER.INFO.>", server.Singleton},
 		{"$JS.API.CONSUMER.LIST.*", server.Singleton},
 		{"$JS.API.CONSUMER.NAMES.*", server.Singleton},
+	}...)
+}
+
+var (
+	operatorServices = []service{
+		{"asp.operator.api.*.*", server.Singleton},
+		{"$SRV.>", server.Streamed}, // every replica answers
 	}
 	// A wakeup is a request of the broker to a subject that a principal may subscribe to. So ASP, and it
 	// alone, imports the reply inboxes of PRINCIPALS as a service, under a name that is not that of its own.
@@ -86,14 +101,17 @@ type access struct {
 	streams  []string  // that it may subscribe to
 }
 
-// What each account imports, with logins and in development.
-var (
-	production = []access{
-		{login.PrincipalsAccount, principalServices, principalStreams},
+// production is what each account imports where there are logins.
+func production(shards int) []access {
+	return []access{
+		{login.PrincipalsAccount, principalServices(shards), principalStreams},
 		{login.OperatorsAccount, operatorServices, monitorStreams},
 	}
-	development = []access{{login.PrincipalsAccount, devServices, slices.Concat(monitorStreams, principalStreams)}}
-)
+}
+
+func development(shards int) []access {
+	return []access{{login.PrincipalsAccount, devServices(shards), slices.Concat(monitorStreams, principalStreams)}}
+}
 
 // accounts are those of a server in development, which is in config mode. Their names are their
 // keys in operator mode, so that JetStream finds the same streams in both modes.

@@ -7,13 +7,14 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/server/login"
 )
 
 // No two imports overlap, since a request on both would be carried out twice.
 func TestImportsDoNotOverlap(t *testing.T) {
 	for name, services := range map[string][]service{
-		"principals": principalServices, "operators": operatorServices, "development": devServices,
+		"principals": principalServices(1), "operators": operatorServices, "development": devServices(1), "shards": principalServices(api.MaxShards),
 	} {
 		all := subjects(services)
 		for i, one := range all {

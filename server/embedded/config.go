@@ -24,7 +24,7 @@ const (
 // Config returns a nats-server.conf that sets up an external server like the embedded one of
 // [Start]: the same accounts, imports and limits, and logins that the broker answers. It has
 // public keys only.
-func Config(k Keys) (string, error) {
+func Config(k Keys, shards int) (string, error) {
 	if err := k.check(); err != nil {
 		return "", fmt.Errorf("embedded: %w", err)
 	}
@@ -33,7 +33,7 @@ func Config(k Keys) (string, error) {
 	}
 	var out strings.Builder
 	err := config.Execute(&out, map[string]any{
-		"Keys": k, "Access": production, "Wakeups": wakeups, "Timeout": loginTimeout.Seconds(), "Subscriptions": maxSubscriptions,
+		"Keys": k, "Access": production(shards), "Wakeups": wakeups, "Timeout": loginTimeout.Seconds(), "Subscriptions": maxSubscriptions,
 		"JetStream": jetStream(), "Submits": api.AllSubmits, "Routes": api.RouteMapping,
 		"SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
 		"Find": FindConnections, "Close": fmt.Sprintf(CloseConnection, "*"), "Inbox": SystemInbox + ".>",

@@ -23,12 +23,12 @@ const devName = "dev"
 // devUser may call everything that its account imports, as anyone. It may subscribe to
 // everything, so that clients can choose their reply inboxes: the account has only imports and
 // the replies to other clients, and all clients are the same user.
-func devUser(principals *server.Account) *server.User {
+func devUser(principals *server.Account, shards int) *server.User {
 	return &server.User{
 		Username: devName,
 		Account:  principals,
 		Permissions: &server.Permissions{
-			Publish:  &server.SubjectPermission{Allow: subjects(devServices)},
+			Publish:  &server.SubjectPermission{Allow: subjects(devServices(shards))},
 			Response: &server.ResponsePermission{MaxMsgs: 1, Expires: login.Answering},
 		},
 	}
@@ -39,14 +39,14 @@ func (o Options) addDevelopment(opts *server.Options) error {
 	if !nkeys.IsValidPublicUserKey(o.Broker) {
 		return errors.New("the broker's key is not a user nkey")
 	}
-	accounts, err := newAccounts(o.Authority, development)
+	accounts, err := newAccounts(o.Authority, development(o.Shards))
 	if err != nil {
 		return fmt.Errorf("accounts: %w", err)
 	}
 	opts.Accounts = accounts.all()
 	opts.Nkeys = []*server.NkeyUser{{Nkey: o.Broker, Account: accounts[login.BrokerAccount]}}
 	// Makes the server announce that it needs no credentials.
-	opts.Users = []*server.User{devUser(accounts[login.PrincipalsAccount])}
+	opts.Users = []*server.User{devUser(accounts[login.PrincipalsAccount], o.Shards)}
 	opts.NoAuthUser = devName
 	opts.AlwaysEnableNonce = true
 	return nil
@@ -61,7 +61,7 @@ type devLogin struct {
 }
 
 // resolve looks up the accounts on the server, which copies those in its options.
-func (d *devLogin) resolve(ns *server.Server, authority *login.Authority) error {
+func (d *devLogin) resolve(ns *server.Server, authority *login.Authority, shards int) error {
 	asp, err := ns.LookupAccount(authority.Account(login.BrokerAccount))
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (d *devLogin) resolve(ns *server.Server, authority *login.Authority) error 
 	if err != nil {
 		return err
 	}
-	d.asp, d.user = &server.User{Account: asp}, devUser(principals)
+	d.asp, d.user = &server.User{Account: asp}, devUser(principals, shards)
 	return nil
 }
 

@@ -75,6 +75,8 @@ type Options struct {
 	// acknowledgement. With 1s a power failure can lose the last second.
 	SyncInterval time.Duration
 
+	Shards int // of the store (store.Options); 0 is 1
+
 	Broker    string           // public nkey ("U…") of the broker, the only user of account ASP
 	Callout   string           // public nkey ("U…") of the login service, in account AUTH
 	Authority *login.Authority // signs accounts and users
@@ -120,7 +122,7 @@ func Start(o Options) (*Server, error) {
 	ns.SetLoggerV2(log, false, false, false)
 	s := &Server{nats: ns, asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", fsynced: o.Fsynced, files: map[string]*blocks{}}
 	if dev != nil {
-		if err := dev.resolve(ns, o.Authority); err != nil {
+		if err := dev.resolve(ns, o.Authority, o.Shards); err != nil {
 			return nil, fmt.Errorf("embedded: %w", err)
 		}
 	}

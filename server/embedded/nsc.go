@@ -16,7 +16,7 @@ import (
 // like the embedded one of [Start]: the same accounts, signed by an operator of nsc, and logins
 // that the broker answers. systemJWT is the file for the JWT of the broker's user in the system
 // account, creds the file with the broker's credentials. The script has no secrets.
-func Nsc(k Keys, authority *login.Authority, systemJWT, creds string) (string, error) {
+func Nsc(k Keys, authority *login.Authority, systemJWT, creds string, shards int) (string, error) {
 	if err := k.check(); err != nil {
 		return "", fmt.Errorf("embedded: %w", err)
 	}
@@ -36,11 +36,11 @@ func Nsc(k Keys, authority *login.Authority, systemJWT, creds string) (string, e
 		if name == login.SystemAccount {
 			continue // the operator has its own
 		}
-		text, err := accountJWT(authority, name, k.Callout, false)
+		text, err := accountJWT(authority, name, k.Callout, production(shards), false)
 		if err != nil {
 			return "", err
 		}
-		accounts = append(accounts, account{name, text, describe(name)})
+		accounts = append(accounts, account{name, text, describe(name, production(shards))})
 	}
 	var out strings.Builder
 	err = nsc.Execute(&out, map[string]any{
@@ -55,11 +55,11 @@ func Nsc(k Keys, authority *login.Authority, systemJWT, creds string) (string, e
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // describe explains the JWT of an account.
-func describe(name string) []string {
+func describe(name string, all []access) []string {
 	switch name {
 	case login.BrokerAccount:
 		lines := []string{"JetStream and the broker, nobody else. Each account needs an activation", "signed by this one for what it exports:"}
-		for _, may := range production {
+		for _, may := range all {
 			lines = append(lines, may.lines("to "+may.account)...)
 		}
 		lines = append(lines, "It wakes principals by requests:", "  service "+wakeups.subject+" of "+wakeups.account+" as "+wakeups.local)
@@ -67,7 +67,7 @@ func describe(name string) []string {
 	case login.CalloutAccount:
 		return []string{"The login service, to which external authorization sends all other logins."}
 	default:
-		for _, may := range production {
+		for _, may := range all {
 			if may.account == name {
 				return append([]string{"It imports from " + login.BrokerAccount + ":"}, may.lines("")...)
 			}

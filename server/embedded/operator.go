@@ -29,7 +29,7 @@ func (o Options) addOperator(opts *server.Options) error {
 	}
 	resolver := &server.MemAccResolver{}
 	for _, name := range login.Accounts {
-		text, err := accountJWT(o.Authority, name, o.Callout, true)
+		text, err := accountJWT(o.Authority, name, o.Callout, production(o.Shards), true)
 		if err != nil {
 			return err
 		}
@@ -41,9 +41,9 @@ func (o Options) addOperator(opts *server.Options) error {
 	return nil
 }
 
-// accountJWT returns the JWT of an account with its rows of production. It is signed by the
+// accountJWT returns the JWT of an account with its rows of what accounts import. It is signed by the
 // authority's operator, or by the account itself for another operator to sign.
-func accountJWT(authority *login.Authority, name, callout string, operator bool) (string, error) {
+func accountJWT(authority *login.Authority, name, callout string, all []access, operator bool) (string, error) {
 	issuer, err := authority.Issuer()
 	if err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func accountJWT(authority *login.Authority, name, callout string, operator bool)
 			MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit,
 			MaxAckPending: jwt.NoLimit, MemoryMaxStreamBytes: jwt.NoLimit, DiskMaxStreamBytes: jwt.NoLimit,
 		}
-		for _, may := range production {
+		for _, may := range all {
 			claims.Exports.Add(may.exports()...)
 		}
 		token, err := authority.Activation(wakeups.account, name, wakeups.subject, jwt.Service)
@@ -76,14 +76,14 @@ func accountJWT(authority *login.Authority, name, callout string, operator bool)
 	case login.CalloutAccount:
 		claims.Authorization.AuthUsers.Add(callout)
 		claims.Authorization.AllowedAccounts.Add(authority.Account(login.BrokerAccount)) // for logins with the broker's key
-		for _, may := range production {
+		for _, may := range all {
 			claims.Authorization.AllowedAccounts.Add(authority.Account(may.account))
 		}
 	}
 	if name == wakeups.account {
 		claims.Exports.Add(&jwt.Export{Name: wakeups.subject, Subject: jwt.Subject(wakeups.subject), Type: jwt.Service, TokenReq: true})
 	}
-	for _, may := range production {
+	for _, may := range all {
 		if may.account != name {
 			continue
 		}

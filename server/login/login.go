@@ -16,6 +16,7 @@
 package login
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"time"
@@ -55,6 +56,9 @@ const BrokerName = "broker"
 type Identity struct {
 	Name string // a principal's subject token, OperatorName or BrokerName
 	Role Role
+
+	// Inbox is the stream that a principal's inbox is in; "" is ASP_INBOX.
+	Inbox string
 
 	// Groups are the consumers on ASP_ESCALATIONS that a human shares with colleagues.
 	Groups []string
@@ -106,9 +110,10 @@ func Permissions(id Identity) (jwt.Permissions, error) {
 		may.Resp = &jwt.ResponsePermission{MaxMsgs: 1, Expires: Answering}
 		// No wildcards for stream and consumer: with them, "+NXT" would read the inboxes of
 		// others. So session consumers have a fixed set of names.
+		inbox := cmp.Or(id.Inbox, api.InboxStream)
 		for _, consumer := range append([]string{id.Name}, api.SessionConsumers(id.Name)...) {
-			may.Pub.Allow = append(may.Pub.Allow, "$JS.API.CONSUMER.INFO.ASP_INBOX."+consumer,
-				"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+consumer, "$JS.ACK.ASP_INBOX."+consumer+".>")
+			may.Pub.Allow = append(may.Pub.Allow, "$JS.API.CONSUMER.INFO."+inbox+"."+consumer,
+				"$JS.API.CONSUMER.MSG.NEXT."+inbox+"."+consumer, "$JS.ACK."+inbox+"."+consumer+".>")
 		}
 		for _, name := range id.Groups {
 			if !group.MatchString(name) {

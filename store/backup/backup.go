@@ -35,6 +35,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/store"
 )
 
 // Format is the version of the file format.
@@ -49,9 +50,9 @@ type Manifest struct {
 	Streams []string  `json:"streams"`      // in the order of their snapshots
 	Keys    []string  `json:"keys"`         // names of key files; empty if they were left out
 
-	// Applied is the sequence of the transcripts up to which all side effects were applied when the backup
+	// Applied is up to where in the transcripts all side effects were applied when the backup
 	// began; nil if no broker had work to do.
-	Applied *uint64 `json:"applied,omitzero"`
+	Applied store.Marks `json:"applied,omitzero"`
 }
 
 // A File is a small file in the backup, such as a key.
@@ -86,7 +87,7 @@ const (
 // transcripts last, and after them the archive, to which ended sessions move.
 func Order(streams []string) {
 	rank := func(name string) int {
-		switch name {
+		switch api.Unsharded(name) {
 		case api.StreamOf(api.BrokersBucket):
 			return 0
 		case api.SessionsStream:

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/store"
 )
 
 // Check reads a whole backup, checks the sum of every stream, and returns the manifest and
@@ -57,8 +58,8 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 			if err := send(ctx, nc, to, nil); err != nil {
 				return err
 			}
-			if name == api.InboxStream {
-				return dropSessionConsumers(ctx, nc)
+			if api.Unsharded(name) == api.InboxStream {
+				return dropSessionConsumers(ctx, nc, name)
 			}
 			return nil
 		},
@@ -75,20 +76,26 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 // leaveWork notes up to where side effects are applied for certain, in one membership record in
 // place of those of the backup: the first broker applies the rest before it answers, and waits for none that
 // cannot be alive.
-func leaveWork(ctx context.Context, nc *nats.Conn, atLeast *uint64) error {
+func leaveWork(ctx context.Context, nc *nats.Conn, atLeast store.Marks) error {
 	var records []string
 	least, err := applied(ctx, nc, &records)
 	if err != nil || least == nil && atLeast == nil {
 		return err
 	}
-	if least == nil || atLeast != nil && *atLeast < *least {
+	if least == nil {
 		least = atLeast
+	} else if atLeast != nil {
+		least.Lower(atLeast)
+	}
+	left, err := json.Marshal(map[string]any{"applied": least, "synced": least, "restored": true})
+	if err != nil {
+		return err
 	}
 	bucket, err := brokers(ctx, nc)
 	if err != nil {
 		return err
 	}
-	if _, err := bucket.Put(ctx, "restored", fmt.Appendf(nil, `{"applied":%d,"synced":%d,"restored":true}`, *least, *least)); err != nil {
+	if _, err := bucket.Put(ctx, "restored", left); err != nil {
 		return err
 	}
 	for _, name := range records {
@@ -107,9 +114,9 @@ func brokers(ctx context.Context, nc *nats.Conn) (jetstream.KeyValue, error) {
 	return js.KeyValue(ctx, api.BrokersBucket)
 }
 
-// applied is the least sequence that the brokers' records have, nil if there are none. names, if there
+// applied is the least that the brokers' records have, nil if there are none. names, if there
 // is one, gets their keys.
-func applied(ctx context.Context, nc *nats.Conn, names *[]string) (least *uint64, err error) {
+func applied(ctx context.Context, nc *nats.Conn, names *[]string) (least store.Marks, err error) {
 	bucket, err := brokers(ctx, nc)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		return nil, nil
@@ -128,14 +135,19 @@ func applied(ctx context.Context, nc *nats.Conn, names *[]string) (least *uint64
 			return nil, err
 		}
 		var record struct {
-			Applied uint64 `json:"applied"`
-			Settled uint64 `json:"settled"` // Applied, as brokers wrote it up to the end of 2026
+			Applied store.Marks `json:"applied"`
+			Settled uint64      `json:"settled"` // Applied, as brokers wrote it up to the end of 2026
 		}
 		if err := json.Unmarshal(entry.Value(), &record); err != nil {
 			return nil, err
 		}
-		if at := max(record.Applied, record.Settled); least == nil || at < *least {
-			least = &at
+		if record.Settled > 0 {
+			record.Applied = store.Marks{max(record.Applied.At(0), record.Settled)}
+		}
+		if least == nil {
+			least = record.Applied
+		} else {
+			least.Lower(record.Applied)
 		}
 		if names != nil {
 			*names = append(*names, key)
@@ -146,12 +158,12 @@ func applied(ctx context.Context, nc *nats.Conn, names *[]string) (least *uint64
 
 // dropSessionConsumers removes the session consumers from the inboxes that were restored: nobody
 // pulls from them any more.
-func dropSessionConsumers(ctx context.Context, nc *nats.Conn) error {
+func dropSessionConsumers(ctx context.Context, nc *nats.Conn, inboxes string) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
 	}
-	stream, err := js.Stream(ctx, api.InboxStream)
+	stream, err := js.Stream(ctx, inboxes)
 	if err != nil {
 		return err
 	}
@@ -202,7 +214,7 @@ func begin(ctx context.Context, nc *nats.Conn, name string, as config, o Options
 	if o.Replicas > 0 {
 		as.Config["num_replicas"] = o.Replicas
 	}
-	if o.Archive && name == api.SessionsStream {
+	if o.Archive && api.Unsharded(name) == api.SessionsStream {
 		as.Config["retention"] = "workqueue"
 	}
 	if name == api.ArchiveStream || name == api.ArchiveIndexStream || name == api.CaseLogStream {

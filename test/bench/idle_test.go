@@ -15,7 +15,7 @@ import (
 // another one. An iteration is one more session.
 func BenchmarkIdle(b *testing.B) {
 	data := b.TempDir()
-	url := testkit.StartServerProcess(b, must(server.Config(data))).URL()
+	url := testkit.StartServerProcess(b, must(server.Config(data, testkit.Shards))).URL()
 	w := testkit.NewWorld(b, testkit.Options{Data: data, NATS: url, Limits: limits.Limits{Sessions: -1}})
 	s := &site{TB: b, people: map[performatives.Agent]person{}}
 	for _, a := range []performatives.Agent{alpha, beta} {

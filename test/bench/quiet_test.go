@@ -30,7 +30,7 @@ func BenchmarkQuiet(b *testing.B) {
 		name := map[bool]string{false: "finished", true: "executing"}[waits]
 		b.Run(fmt.Sprintf("%s-%d", name, *quiet), func(b *testing.B) {
 			data := b.TempDir()
-			url := testkit.StartServerProcess(b, must(server.Config(data))).URL()
+			url := testkit.StartServerProcess(b, must(server.Config(data, testkit.Shards))).URL()
 			w := testkit.NewWorld(b, testkit.Options{Data: data, NATS: url, Limits: unlimited})
 			s := &shelf{&site{TB: b}, w}
 			s.enter()

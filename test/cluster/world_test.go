@@ -46,7 +46,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, data: t.TempDir()}
-	config, err := server.Config(w.data)
+	config, err := server.Config(w.data, testkit.Shards)
 	testkit.Must(w, err)
 	w.Cluster = testkit.StartCluster(t, config, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

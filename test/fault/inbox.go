@@ -83,7 +83,11 @@ func (w *Witness) consumer(ctx context.Context, party performatives.Agent) jetst
 	var last error
 	for {
 		one, cancel := context.WithTimeout(ctx, once)
-		consumer, err := w.js.Consumer(one, api.InboxStream, party.Token())
+		var consumer jetstream.Consumer
+		stream, err := testkit.InboxStream(one, w.nc, party)
+		if err == nil {
+			consumer, err = w.js.Consumer(one, stream, party.Token())
+		}
 		cancel()
 		if err == nil {
 			return consumer

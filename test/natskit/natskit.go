@@ -5,7 +5,9 @@ package natskit
 
 import (
 	"errors"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -20,6 +22,15 @@ import (
 // Patience is how long a test waits for what must happen before it fails. It is long, since other
 // work may slow the machine down, and costs nothing where it happens.
 const Patience = 3 * time.Minute
+
+// Shards is how many shards the stores of tests have, unless they say so themselves: PARLEY_TEST_SHARDS, or 1.
+var Shards = func() int {
+	n, err := strconv.Atoi(os.Getenv("PARLEY_TEST_SHARDS"))
+	if err != nil {
+		return 1
+	}
+	return n
+}()
 
 // Must ends the test if something failed that the test only needs.
 func Must(t testing.TB, err error) {
@@ -59,12 +70,18 @@ func ServerAt(t testing.TB, url string) *Server {
 // StartServer starts a server and shuts it down with the test.
 func StartServer(t testing.TB) *Server {
 	t.Helper()
+	return StartSharded(t, Shards)
+}
+
+// StartSharded starts one for a store with a number of shards.
+func StartSharded(t testing.TB, shards int) *Server {
+	t.Helper()
 	s := &Server{t: t, Key: NewKey(t)}
 	s.Signer = Signer(t, s.Key)
 	logins, _ := NewLogins(t)
 	var err error
 	s.Server, err = embedded.Start(embedded.Options{
-		StoreDir: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, SyncInterval: time.Minute,
+		StoreDir: t.TempDir(), Listen: "127.0.0.1:-1", Dev: true, SyncInterval: time.Minute, Shards: shards,
 		Broker: string(s.Signer.Key()), Authority: logins,
 	})
 	Must(t, err)

@@ -11,6 +11,7 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -30,10 +31,16 @@ type Options = server.Options
 // Configured are the Options of a broker on a NATS server in a process of its own, in config mode.
 func Configured(t testing.TB) Options {
 	t.Helper()
+	return Sharded(t, Shards)
+}
+
+// Sharded are those, with a number of shards.
+func Sharded(t testing.TB, shards int) Options {
+	t.Helper()
 	data := t.TempDir()
-	config, err := server.Config(data)
+	config, err := server.Config(data, shards)
 	Must(t, err)
-	return Options{Data: data, NATS: StartServerProcess(t, config).URL()}
+	return Options{Data: data, NATS: StartServerProcess(t, config).URL(), Shards: shards}
 }
 
 // A Broker is a node in this process, on its own data directory. Down and Up restart it on the
@@ -66,6 +73,7 @@ func StartBroker(t testing.TB, o Options) *Broker {
 func (b *Broker) Up() {
 	b.t.Helper()
 	o := b.options
+	o.Shards = cmp.Or(o.Shards, Shards)
 	if b.Server != nil {
 		o.HTTP = b.HTTPAddr
 		if o.NATS == "" {

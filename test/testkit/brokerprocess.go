@@ -81,7 +81,7 @@ func brokerProcess() error {
 	var ahead atomic.Int64
 	ahead.Store(int64(o.Ahead))
 	n, err := server.Start(context.Background(), server.Options{
-		Data: o.Data, Listen: o.Listen, NATS: o.NATS, HTTP: o.HTTP, Dev: o.Dev, Replicas: o.Replicas, Archive: o.Archive, Log: log,
+		Data: o.Data, Listen: o.Listen, NATS: o.NATS, HTTP: o.HTTP, Dev: o.Dev, Replicas: o.Replicas, Shards: Shards, Archive: o.Archive, Log: log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ const Patience = natskit.Patience
 
 // What needs no broker is natskit's, and is here for tests that need one, too.
 var (
+	Shards       = natskit.Shards
 	Must         = natskit.Must
 	Allowed      = natskit.Allowed
 	Denied       = natskit.Denied

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
@@ -112,6 +113,19 @@ func (p *Principal) Request(subject string, data []byte) *nats.Msg {
 	return m
 }
 
+// InboxStream is the stream of a principal's inbox, as the broker says.
+func InboxStream(ctx context.Context, nc *nats.Conn, a performatives.Agent) (string, error) {
+	m, err := nc.RequestWithContext(ctx, api.Call(a, api.BrokerInfo.Name), []byte("{}"))
+	if err != nil {
+		return "", err
+	}
+	var info api.Broker
+	if err := json.Unmarshal(m.Data, &info); err != nil {
+		return "", err
+	}
+	return cmp.Or(info.Inbox, api.InboxStream), nil
+}
+
 // Read takes the next n entries from the principal's inbox and acknowledges them.
 func (p *Principal) Read(n int) (entries [][]byte) {
 	p.Helper()
@@ -119,7 +133,9 @@ func (p *Principal) Read(n int) (entries [][]byte) {
 	defer cancel()
 	js, err := jetstream.New(p.Conn())
 	Must(p, err)
-	consumer, err := js.Consumer(ctx, api.InboxStream, p.Agent.Token())
+	stream, err := InboxStream(ctx, p.Conn(), p.Agent)
+	Must(p, err)
+	consumer, err := js.Consumer(ctx, stream, p.Agent.Token())
 	Must(p, err)
 	batch, err := consumer.Fetch(n, jetstream.FetchMaxWait(Patience))
 	Must(p, err)

@@ -35,14 +35,20 @@ func ServerAt(t testing.TB, url string) *Server {
 // StartServer starts a server and shuts it down with the test.
 func StartServer(t testing.TB) *Server {
 	t.Helper()
-	return &Server{natskit.StartServer(t), t}
+	return StartSharded(t, Shards)
+}
+
+// StartSharded starts one for a store with a number of shards.
+func StartSharded(t testing.TB, shards int) *Server {
+	t.Helper()
+	return &Server{natskit.StartSharded(t, shards), t}
 }
 
 // OpenBroker opens a broker on a connection of its own. The test closes it.
 func (s *Server) OpenBroker(change ...func(*server.BrokerOptions)) (*server.Broker, *nats.Conn) {
 	s.t.Helper()
 	nc := s.Connect()
-	o := server.BrokerOptions{Options: broker.Options{Signer: s.Signer, Dev: true}, Conn: nc}
+	o := server.BrokerOptions{Options: broker.Options{Signer: s.Signer, Dev: true}, Conn: nc, Shards: Shards}
 	for _, c := range change {
 		c(&o)
 	}

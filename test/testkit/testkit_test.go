@@ -50,7 +50,7 @@ func TestWorld(t *testing.T) {
 func TestBrokerProcess(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	config, err := server.Config(data)
+	config, err := server.Config(data, testkit.Shards)
 	testkit.Must(t, err)
 	s := testkit.StartServerProcess(t, config)
 	b := testkit.StartBrokerProcess(t, testkit.ProcessOptions{Data: data, NATS: s.URL()})

@@ -103,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	w := &world{T: t, ctx: ctx, data: t.TempDir()}
-	config, err := server.Config(w.data)
+	config, err := server.Config(w.data, testkit.Shards)
 	testkit.Must(w, err)
 	w.url = testkit.StartServerProcess(t, config).URL()
 	return w

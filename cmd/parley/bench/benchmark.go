@@ -39,6 +39,7 @@ type Options struct {
 	Sessions []int           // concurrent sessions, one level each
 	Seconds  float64         // per level and target
 	Brokers  int             // broker processes on one NATS server process; 0 is one broker with an embedded server
+	Shards   int             // of the broker's store; 0 is 1
 	Pairs    int             // pairs of agents that share the sessions; 0 is 16
 	Acts     int             // of each session, from the invitation to the CLOSE; 0 is 8
 	Body     int             // bytes of a body, about; 0 is 1,024

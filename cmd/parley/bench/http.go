@@ -146,7 +146,7 @@ func (w *world) openHTTP(ctx context.Context, name string) (*target, error) {
 			return nil, err
 		}
 		there.token = made.Token
-		return there, there.listen(joining, api.InboxStream)
+		return there, there.listen(joining, api.InboxStreamOf(p.Agent, w.options.shards()))
 	}
 	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -90,7 +91,7 @@ func (w *world) openBroker(ctx context.Context, name string) (*target, error) {
 		if err != nil {
 			return nil, err
 		}
-		return there, there.listen(ctx, api.InboxStream)
+		return there, there.listen(ctx, api.InboxStreamOf(p.Agent, w.options.shards()))
 	}
 	return r, nil
 }
@@ -139,12 +140,14 @@ func (w *world) startBroker(ctx context.Context, name string, args ...string) (r
 
 // serve starts a broker, whose cost counts for a target.
 func (w *world) serve(ctx context.Context, r *target, name string, args ...string) (url string, err error) {
-	return w.start(ctx, r, name, append([]string{"serve", "--http", ""}, args...))
+	return w.start(ctx, r, name, append([]string{"serve", "--http", "", "--shards", strconv.Itoa(w.options.shards())}, args...))
 }
+
+func (o Options) shards() int { return max(1, o.Shards) }
 
 // serveNATS starts a NATS server with the configuration of `parley nats-config`.
 func (w *world) serveNATS(ctx context.Context, r *target, name, data string) (url string, err error) {
-	text, err := server.Config(data)
+	text, err := server.Config(data, w.options.shards())
 	if err != nil {
 		return "", err
 	}
