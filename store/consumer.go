@@ -25,11 +25,27 @@ type Consumer struct {
 
 // EnsureConsumer creates a durable consumer, or brings it up to date.
 func (s *Store) EnsureConsumer(ctx context.Context, c Consumer) error {
-	_, err := s.js.CreateOrUpdateConsumer(ctx, s.one(c.Stream, c.Subject).name, jetstream.ConsumerConfig{
+	_, err := ensure(ctx, s.js, s.one(c.Stream, c.Subject).name, jetstream.ConsumerConfig{
 		Durable: c.Name, FilterSubject: c.Subject, Description: c.Description,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, DeliverPolicy: jetstream.DeliverAllPolicy,
 	})
 	return err
+}
+
+// ensure creates a consumer, or brings it up to date. One of a store that was resharded begins where it had come to,
+// and a consumer cannot begin elsewhere later.
+func ensure(ctx context.Context, js jetstream.JetStream, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	made, err := js.CreateOrUpdateConsumer(ctx, stream, c)
+	var refused *jetstream.APIError
+	if !errors.As(err, &refused) {
+		return made, err
+	}
+	known, unknown := js.Consumer(ctx, stream, c.Durable)
+	if unknown != nil || known.CachedInfo().Config.DeliverPolicy != jetstream.DeliverByStartSequencePolicy {
+		return nil, err
+	}
+	c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, known.CachedInfo().Config.OptStartSeq
+	return js.CreateOrUpdateConsumer(ctx, stream, c)
 }
 
 // SessionConsumerIdle is how long a session consumer stays without a pull.
@@ -198,7 +214,7 @@ func (s *Store) queue(ctx context.Context, p shard, q QueueConfig) (*Queue, erro
 	if q.New {
 		config.DeliverPolicy = jetstream.DeliverNewPolicy
 	}
-	c, err := s.feeds.CreateOrUpdateConsumer(ctx, p.name, config)
+	c, err := ensure(ctx, s.feeds, p.name, config)
 	return &Queue{c, s.streams[p.name], p, q.Subject}, err
 }
 

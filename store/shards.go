@@ -46,6 +46,11 @@ func (p shard) position(sequence uint64) uint64 {
 	return sequence*p.of + p.number
 }
 
+// Position is that of a message with a sequence in a shard, 0 for none.
+func Position(sequence uint64, number, of int) uint64 {
+	return shard{number: uint64(number), of: uint64(of)}.position(sequence) //nolint:gosec // at most api.MaxShards
+}
+
 // from is the sequence of the message at a position, or of the first one after it.
 func (p shard) from(position uint64) uint64 { return (position + p.of - 1 - p.number) / p.of }
 

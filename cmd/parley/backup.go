@@ -154,28 +154,37 @@ The next broker recovers side effects that the backup lacks, as after a crash. T
   parley restore parley.tar --nats nats://nats.example.com --replicas 3
   parley restore parley.tar --check`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := os.Open(args[0])
-			if err != nil {
-				return err
-			}
-			defer file.Close() //nolint:errcheck // opened read-only
-			manifest, keys, err := backup.Check(file)
-			if err == nil && !check {
-				s.Dev = manifest.Dev && s.NATS == ""
-				err = s.restore(cmd.Context(), file, keys, backup.Options{Archive: archive})
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
-			}
-			return show(cmd, written{args[0], manifest}, func(render.Style) string { return written{args[0], manifest}.text() })
+			return s.restoreFile(cmd, args[0], check, backup.Options{Archive: archive})
 		},
 	}
-	storeFlags(cmd.Flags(), s)
-	cmd.Flags().StringVar(&s.NATS, "nats", "", "`URL` of an external NATS server (default: restore to an embedded server's store in --data)")
-	cmd.Flags().IntVar(&s.Replicas, "replicas", 0, "`N` replicas of each stream (default: as in the backup; 1 for an embedded server)")
-	cmd.Flags().BoolVar(&archive, "archive", false, "create a store with an archive, for serve --archive-after")
+	restoreFlags(cmd.Flags(), s, &archive)
 	cmd.Flags().BoolVar(&check, "check", false, "only verify the file's checksums")
 	return cmd
+}
+
+func restoreFlags(flags *pflag.FlagSet, s *serve, archive *bool) {
+	storeFlags(flags, s)
+	flags.StringVar(&s.NATS, "nats", "", "`URL` of an external NATS server (default: restore to an embedded server's store in --data)")
+	flags.IntVar(&s.Replicas, "replicas", 0, "`N` replicas of each stream (default: as in the backup; 1 for an embedded server)")
+	flags.BoolVar(archive, "archive", false, "create a store with an archive, for serve --archive-after")
+}
+
+// restoreFile restores a backup, or only checks it.
+func (s *serve) restoreFile(cmd *cobra.Command, name string, check bool, o backup.Options) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // opened read-only
+	manifest, keys, err := backup.Check(file)
+	if err == nil && !check {
+		s.Dev = manifest.Dev && s.NATS == ""
+		err = s.restore(cmd.Context(), file, keys, o)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return show(cmd, written{name, manifest}, func(render.Style) string { return written{name, manifest}.text() })
 }
 
 // restore writes the keys and creates the streams.

@@ -38,12 +38,12 @@ func TestBackupWhileRunning(t *testing.T) {
 		return s
 	}
 	read := invite()
-	inbox := func() jetstream.Consumer {
-		c, err := w.js.Consumer(w.Ctx, api.InboxStream, seller.Agent().Token())
+	inbox := func(shards int) jetstream.Consumer {
+		c, err := w.js.Consumer(w.Ctx, api.InboxStreamOf(seller.Agent(), shards), seller.Agent().Token())
 		testkit.Must(w, err)
 		return c
 	}
-	m, err := inbox().Next()
+	m, err := inbox(1).Next()
 	testkit.Must(w, err)
 	testkit.Must(w, m.DoubleAck(w.Ctx))
 
@@ -83,34 +83,36 @@ func TestBackupWhileRunning(t *testing.T) {
 		t.Errorf("the backup is %v, %v; it holds keys", info.Mode(), err)
 	}
 
-	again := filepath.Join(t.TempDir(), "again")
-	if said, ok := w.parley("restore", file, "--data", again); !ok {
-		t.Fatal(said)
-	}
 	was := w.Server.Broker.Command.Key()
-	w.starts(t, testkit.Options{Data: again})
-	if w.Server.Broker.Command.Key() != was {
-		t.Error("the restored broker has another key")
-	}
-	said, ok := w.verify(auditWait)
-	if n := strings.Count(said, "ok  "); !ok || n != 6 {
-		t.Errorf("%d of 6 sessions are in order:\n%s", n, said)
-	}
-	entries := 0
-	for line := range strings.Lines(said) {
-		if fields := strings.Fields(line); fields[0] == "ok" {
-			n, err := strconv.Atoi(fields[2])
-			testkit.Must(w, err)
-			entries += n
+	for shards, restore := range map[int][]string{1: {"restore", file}, 4: {"streams", "reshard", file, "--shards", "4"}} {
+		again := filepath.Join(t.TempDir(), "again")
+		if said, ok := w.parley(append(restore, "--data", again)...); !ok {
+			t.Fatal(said)
 		}
-	}
-	if others := 4 + 2 + 4*2; int64(entries-others) < before {
-		t.Errorf("%d acts are restored; %d were accepted before the backup", entries-others, before)
-	}
-	m, err = inbox().Next()
-	testkit.Must(w, err)
-	if m.Subject() == api.Inbox(seller.Agent(), read.ID()) {
-		t.Error("what was read comes again")
+		w.starts(t, testkit.Options{Data: again, Shards: shards})
+		if w.Server.Broker.Command.Key() != was {
+			t.Error("the restored broker has another key")
+		}
+		said, ok := w.verify(auditWait)
+		if n := strings.Count(said, "ok  "); !ok || n != 6 {
+			t.Errorf("%s: %d of 6 sessions are in order:\n%s", restore, n, said)
+		}
+		entries := 0
+		for line := range strings.Lines(said) {
+			if fields := strings.Fields(line); fields[0] == "ok" {
+				n, err := strconv.Atoi(fields[2])
+				testkit.Must(w, err)
+				entries += n
+			}
+		}
+		if others := 4 + 2 + 4*2; int64(entries-others) < before {
+			t.Errorf("%s: %d acts are restored; %d were accepted before the backup", restore, entries-others, before)
+		}
+		m, err = inbox(shards).Next()
+		testkit.Must(w, err)
+		if m.Subject() == api.Inbox(seller.Agent(), read.ID()) {
+			t.Errorf("%s: what was read comes again", restore)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ var commands = []struct {
 	id, title string
 	commands  []func() *cobra.Command
 }{
-	{"broker", "Run a broker", []func() *cobra.Command{serveCommand, configCommand, doctorCommand, natsConfigCommand, topCommand, keysCommand, backupCommand, restoreCommand}},
+	{"broker", "Run a broker", []func() *cobra.Command{serveCommand, configCommand, doctorCommand, natsConfigCommand, topCommand, keysCommand, backupCommand, restoreCommand, streamsCommand}},
 	{"use", "Use a broker", []func() *cobra.Command{sessionCommand, sayCommand, agreementCommand, commitmentsCommand, disputeCommand, evidenceCommand, logCommand, inboxCommand, checkCommand, turnCommand, negotiatorCommand, findCommand, tenderCommand, mcpCommand, insightsCommand, agentCommand, humanCommand, tokenCommand, schemasCommand}},
 	{"try", "Try and measure", []func() *cobra.Command{demoCommand, devCommand, benchCommand}},
 }

@@ -30,6 +30,7 @@ func Check(from io.Reader) (m Manifest, keys []File, err error) {
 type Options struct {
 	Replicas int  // of each stream; 0 keeps its number
 	Archive  bool // make a store from which ended sessions move to the archive
+	Shards   int  // of the store (store.Options); 0 keeps their number
 }
 
 // ErrNotEmpty is returned for a server that already has streams of a broker.
@@ -47,9 +48,13 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 		return m, fmt.Errorf("%w: %s", ErrNotEmpty, strings.Join(existing, ", "))
 	}
 	var to string // subject for the chunks of the current stream
+	moves := resharder{shards: o.Shards, options: o}
 	err = read(from, visitor{
 		manifest: func(read Manifest) error { m = read; return nil },
 		stream: func(name string, as config) (err error) {
+			if o.Shards > 0 && slices.Contains(api.ShardedStreams, api.Unsharded(name)) {
+				name = moves.setAside(name, as)
+			}
 			to, err = begin(ctx, nc, name, as, o)
 			return err
 		},
@@ -58,7 +63,7 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 			if err := send(ctx, nc, to, nil); err != nil {
 				return err
 			}
-			if api.Unsharded(name) == api.InboxStream {
+			if o.Shards == 0 && api.Unsharded(name) == api.InboxStream {
 				return dropSessionConsumers(ctx, nc, name)
 			}
 			return nil
@@ -67,25 +72,33 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 	if err == nil && slices.Contains(m.Streams, api.LogStream) {
 		err = boundLog(ctx, nc)
 	}
-	if err == nil {
-		err = leaveWork(ctx, nc, m.Applied)
+	if err != nil {
+		return m, err
 	}
-	return m, err
+	var records []string
+	least, err := applied(ctx, nc, &records)
+	if err != nil {
+		return m, err
+	}
+	if least == nil {
+		least = m.Applied
+	} else if m.Applied != nil {
+		least.Lower(m.Applied)
+	}
+	if o.Shards > 0 {
+		if least, err = moves.copyAll(ctx, nc, least); err != nil {
+			return m, err
+		}
+	}
+	return m, leaveWork(ctx, nc, least, records)
 }
 
 // leaveWork notes up to where side effects are applied for certain, in one membership record in
-// place of those of the backup: the first broker applies the rest before it answers, and waits for none that
+// place of those of the backup, if there were any: the first broker applies the rest before it answers, and waits for none that
 // cannot be alive.
-func leaveWork(ctx context.Context, nc *nats.Conn, atLeast store.Marks) error {
-	var records []string
-	least, err := applied(ctx, nc, &records)
-	if err != nil || least == nil && atLeast == nil {
-		return err
-	}
+func leaveWork(ctx context.Context, nc *nats.Conn, least store.Marks, records []string) error {
 	if least == nil {
-		least = atLeast
-	} else if atLeast != nil {
-		least.Lower(atLeast)
+		return nil
 	}
 	left, err := json.Marshal(map[string]any{"applied": least, "synced": least, "restored": true})
 	if err != nil {
