@@ -198,7 +198,7 @@ type Broker struct {
 	NATS    string                   `json:"nats"` // version of the NATS server
 	Dev     bool                     `json:"dev,omitzero"`
 	Log     LogKey                   `json:"log"`
-	Now     string                   `json:"now"` // the broker's time
+	Now     string                   `json:"now"`            // the broker's time
 	Inbox   string                   `json:"inbox,omitzero"` // the stream of the caller's inbox, where there are several
 }
 

@@ -10,6 +10,10 @@ import (
 // MaxShards is how many streams there can be instead of one.
 const MaxShards = 16
 
+// ShardsStream is there if there are several. It says how many, and has the subjects of a store without shards, so that
+// a broker that knows of none cannot make its own streams beside them.
+const ShardsStream = "ASP_SHARDS"
+
 // ShardedStreams are those that a store may have several of. The first has the plain name.
 var ShardedStreams = []string{SessionsStream, InboxStream, IndexStream}
 

@@ -256,6 +256,9 @@ func (e *examiner) streams(found store.Examination, stored bool) {
 	for _, name := range slices.Sorted(maps.Keys(found.Wrong)) {
 		fault(Fail, "Change it by 'nats stream edit', or restore a backup; see docs/PROTOCOL.md, section 2.", "%s: %s", name, found.Wrong[name])
 	}
+	if is, want := found.Shards, max(1, e.o.Shards); is > 0 && is != want {
+		fault(Fail, "Start with --shards as when the store was made.", "the store has %d shards, not %d", is, want)
+	}
 	for _, name := range slices.Sorted(maps.Keys(found.Replicas)) {
 		fault(Warn, "A start with --replicas changes it, in a cluster of that many servers.", "%s has %d replicas, not %d", name, found.Replicas[name], e.o.Replicas)
 	}

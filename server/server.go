@@ -7,9 +7,9 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"

@@ -20,7 +20,7 @@ const InboxAckWait = 30 * time.Second
 // A Consumer is a durable pull consumer for programs of other people.
 type Consumer struct {
 	Stream, Name, Subject, Description string // the subject tells the shard
-	MaxAckPending                      int // of a session consumer; 1 is strictly in order
+	MaxAckPending                      int    // of a session consumer; 1 is strictly in order
 }
 
 // EnsureConsumer creates a durable consumer, or brings it up to date.

@@ -21,6 +21,7 @@ type Examination struct {
 	Acts     uint64            // in the transcripts' stream
 	Missing  []string          // streams that the next start makes
 	Wrong    map[string]string // by stream: which settings are others than a broker makes, or that it has no leader
+	Shards   int               // 0 if there is no store yet
 	Replicas map[string]int    // of streams that have another number than asked for
 }
 
@@ -43,11 +44,10 @@ func Examine(ctx context.Context, nc *nats.Conn, replicas int) (e Examination, e
 	if known, err := js.Stream(ctx, api.SessionsStream); err == nil {
 		retention = known.CachedInfo().Config.Retention
 	}
-	shards, err := shardsOf(ctx, js)
-	if err != nil {
+	if e.Shards, err = shardsOf(ctx, js); err != nil {
 		return e, err
 	}
-	for _, want := range fixedStreams(retention, 0, max(1, shards)) { // how long inboxes are kept is the operator's to choose
+	for _, want := range fixedStreams(retention, 0, max(1, e.Shards)) { // how long inboxes are kept is the operator's to choose
 		known, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			e.Missing = append(e.Missing, want.Name)
@@ -85,7 +85,7 @@ func differs(is, want jetstream.StreamConfig) string {
 		return "max age is " + is.MaxAge.String()
 	case is.MaxMsgs > 0, is.MaxBytes > 0:
 		return "it has a limit of messages or bytes"
-	case is.MaxMsgSize > 0:
+	case is.MaxMsgSize > 0 && want.MaxMsgSize == 0:
 		return "it has a limit of a message's size"
 	case perSubject(is) != perSubject(want):
 		return fmt.Sprintf("it keeps %d messages of a subject, not %d", is.MaxMsgsPerSubject, want.MaxMsgsPerSubject)

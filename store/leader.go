@@ -76,7 +76,7 @@ func (s *Store) askLeader(ctx context.Context, p shard, q question) (*Message, e
 // readRest reads, up to a sequence that the leader named, what a server that lags left out.
 func (s *Store) readRest(ctx context.Context, p shard, subject string, from, end uint64, each func(Message) error) error {
 	for from <= end {
-		m, err := s.askLeader(ctx, p, question{Sequence: p.from(from), NextBy: subject})
+		m, err := s.askLeader(ctx, p, question{Sequence: max(1, p.from(from)), NextBy: subject})
 		if err != nil {
 			return err
 		}

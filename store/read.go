@@ -128,7 +128,7 @@ func (s *Store) readAll(ctx context.Context, r batchReader, p shard, subject str
 // read asks for one batch by a direct get. The answer is many messages, and
 // then one with status 204, or 404 where there are none.
 func (r batchReader) read(ctx context.Context, p shard, subject string, from uint64) (batch []Message, more bool, err error) {
-	request, err := json.Marshal(map[string]any{"batch": batchMessages, "max_bytes": batchBytes, "seq": p.from(from), "next_by_subj": subject})
+	request, err := json.Marshal(map[string]any{"batch": batchMessages, "max_bytes": batchBytes, "seq": max(1, p.from(from)), "next_by_subj": subject})
 	if err != nil {
 		return nil, false, err
 	}

@@ -26,7 +26,7 @@ import (
 // of shards, plus the number of the shard. All sequences of sharded streams that leave or enter this package are
 // positions. With one shard, a position is a sequence.
 
-// shardsKey is the metadata of the transcripts' streams that says how many there are.
+// shardsKey is the metadata of api.ShardsStream that says how many there are.
 const shardsKey = "parley-shards"
 
 // ErrShards is for a store that was made with another number of shards.
@@ -210,22 +210,31 @@ func (s *Store) readSince(ctx context.Context, r batchReader, after Marks, each 
 
 // shardsOf is how many shards a store has, 0 if there is none yet.
 func shardsOf(ctx context.Context, js jetstream.JetStream) (int, error) {
-	known, err := js.Stream(ctx, api.SessionsStream)
+	known, err := js.Stream(ctx, api.ShardsStream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return 0, nil
+		if _, err = js.Stream(ctx, api.SessionsStream); errors.Is(err, jetstream.ErrStreamNotFound) {
+			return 0, nil
+		}
+		return 1, err
 	}
 	if err != nil {
 		return 0, err
 	}
 	said := known.CachedInfo().Config.Metadata[shardsKey]
-	if said == "" {
-		return 1, nil
-	}
 	n, err := strconv.Atoi(said)
 	if err != nil || n < 2 || n > api.MaxShards {
-		return 0, fmt.Errorf("%s: %s is %q", api.SessionsStream, shardsKey, said)
+		return 0, fmt.Errorf("%s: %s is %q", api.ShardsStream, shardsKey, said)
 	}
 	return n, nil
+}
+
+// shardsStream is the configuration of that stream. Nothing is ever stored in it.
+func shardsStream(shards int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: api.ShardsStream, Subjects: []string{api.AllSessions, api.AllInboxes, api.AllIndex, api.AllOver},
+		Description: "says how many shards there are, and keeps out brokers that know of none",
+		MaxMsgSize:  1, Metadata: map[string]string{shardsKey: strconv.Itoa(shards)},
+	}
 }
 
 // countShards insists on the number of shards that the store was made with.
@@ -256,7 +265,6 @@ func split(c jetstream.StreamConfig, shards int) []jetstream.StreamConfig {
 		}
 		one.SubjectTransform = &jetstream.SubjectTransformConfig{Source: api.ToShard(n, api.AllStored), Destination: api.AllStored}
 		one.Description = fmt.Sprintf("%s; shard %d of %d", c.Description, n+1, shards)
-		one.Metadata = map[string]string{shardsKey: strconv.Itoa(shards)}
 		all[n] = one
 	}
 	return all

@@ -124,6 +124,11 @@ func TestOtherShards(t *testing.T) {
 		natskit.Must(t, err)
 		stream, err := js.Stream(t.Context(), api.SessionsStream)
 		natskit.Must(t, err)
+		plainly := stream.CachedInfo().Config // as by a broker that knows no shards
+		plainly.Subjects, plainly.SubjectTransform = []string{api.AllSessions}, nil
+		if _, err := js.UpdateStream(t.Context(), plainly); (err == nil) != (made == 1) {
+			t.Errorf("made with %d, made plain: %v", made, err)
+		}
 		if plain := slices.Equal(stream.CachedInfo().Config.Subjects, []string{api.AllSessions}); plain != (made == 1) {
 			t.Errorf("with %d shards the first has %v", made, stream.CachedInfo().Config.Subjects)
 		}

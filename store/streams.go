@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -118,6 +119,9 @@ func fixedStreams(retention jetstream.RetentionPolicy, inboxAge time.Duration, s
 			Name: api.ArchiveIndexStream, Subjects: []string{api.ArchiveIndexPage}, Description: "list of the sessions in the archive",
 			DenyPurge: true, AllowDirect: true, AllowMsgTTL: true,
 		})
+	}
+	if shards > 1 { // first, so that a store that is not complete yet says so
+		configs = slices.Insert(configs, 0, shardsStream(shards))
 	}
 	for _, c := range configs {
 		c.Storage = jetstream.FileStorage

@@ -111,7 +111,7 @@ var places = map[string]place{
 	"server/embedded":     plain("server/login", "api"),
 	"broker":              plain("api", "broker/approvals", "broker/archive", "broker/cluster", "broker/ledger", "broker/limits", "broker/reads", "broker/registry", "broker/sessionlist", "broker/timers", "delegation", "escalation", "internal/background", "internal/telemetry", "performatives", "schemas", "session", "session/agreement/inclusion", "session/modes", "session/transcript", "store"),
 	"inbox":               plain("api", "api/render", "delegation", "escalation", "gateway", "inbox/amount", "inbox/openid", "performatives", "session", "session/transcript"),
-	"store/backup":        plain("api", "internal/background"),
+	"store/backup":        plain("api", "internal/background", "store"),
 	"inbox/amount":        pure(),
 	"inbox/openid":        plain("performatives"),
 	"inbox/notify":        plain("escalation", "internal/webhook", "performatives", "api/render", "api"),

@@ -28,7 +28,7 @@ external server needs what 'parley nats-config --shards' prints.
 Transcripts and what was acknowledged stay as they are. Positions change, so who waits
 with a cursor of the old store is told once more of what it knows.`,
 		Example: `  parley streams reshard parley.tar --shards 4 --data /var/lib/parley-sharded
-  parley streams reshard parley.tar --shards 4 --nats nats://nats.example.com --replicas 3`,
+  parley streams reshard parley.tar --shards 4 --nats nats://n1.example.com`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if shards < 1 || shards > api.MaxShards {
 				return usage(server.ErrShards)

@@ -52,7 +52,7 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 	err = read(from, visitor{
 		manifest: func(read Manifest) error { m = read; return nil },
 		stream: func(name string, as config) (err error) {
-			if o.Shards > 0 && slices.Contains(api.ShardedStreams, api.Unsharded(name)) {
+			if o.Shards > 0 && (name == api.ShardsStream || slices.Contains(api.ShardedStreams, api.Unsharded(name))) {
 				name = moves.setAside(name, as)
 			}
 			to, err = begin(ctx, nc, name, as, o)
