@@ -66,7 +66,7 @@ func shardsIn(streams []string, of int) map[string][]shard {
 	sharded := map[string][]shard{}
 	for _, stream := range streams {
 		for n := range of {
-			sharded[stream] = append(sharded[stream], shard{api.ShardName(stream, n), uint64(n), uint64(of)}) //nolint:gosec // at most api.MaxShards
+			sharded[stream] = append(sharded[stream], shard{api.ShardName(stream, n), uint64(n), uint64(of)})
 		}
 	}
 	return sharded

@@ -109,7 +109,7 @@ func (r *resharder) skipCursors(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := stream.Purge(ctx, jetstream.WithPurgeSequence(highest/uint64(r.shards)+2)); err != nil { //nolint:gosec // at most api.MaxShards
+		if err := stream.Purge(ctx, jetstream.WithPurgeSequence(highest/uint64(r.shards)+2)); err != nil {
 			return err
 		}
 	}
