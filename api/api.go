@@ -199,7 +199,7 @@ type Broker struct {
 	Dev     bool                     `json:"dev,omitzero"`
 	Log     LogKey                   `json:"log"`
 	Now     string                   `json:"now"`            // the broker's time
-	Inbox   string                   `json:"inbox,omitzero"` // the stream of the caller's inbox, where there are several
+	Inbox   string                   `json:"inbox,omitzero"` // the stream of the caller's inbox, if it is not ASP_INBOX
 }
 
 // TrustedKeys are the keys whose receipts a verifier accepts who trusts one key of the broker; "" trusts the one that

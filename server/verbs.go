@@ -81,9 +81,9 @@ func (b *Broker) agentRemove(ctx context.Context, c api.Caller, q api.AgentRef) 
 }
 
 func (b *Broker) brokerInfo(_ context.Context, c api.Caller, _ struct{}) (api.Broker, error) {
-	inbox := ""
-	if !c.Operator && b.Parts.Store.Shards() > 1 {
-		inbox = api.InboxStreamOf(c.Agent, b.Parts.Store.Shards())
+	inbox := api.InboxStreamOf(c.Agent, b.Parts.Store.Shards())
+	if c.Operator || inbox == api.InboxStream {
+		inbox = ""
 	}
 	since := ""
 	if at := b.Options.KeySince; !at.IsZero() {

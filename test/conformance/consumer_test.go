@@ -64,12 +64,14 @@ func TestSessionConsumers(t *testing.T) {
 	t.Parallel()
 	b := testkit.StartBroker(t, testkit.Options{})
 	a, w := join(t, b, alpha), join(t, b, beta)
+	stream, err := testkit.InboxStream(t.Context(), a.nc, alpha)
+	testkit.Must(t, err)
 	var all sync.WaitGroup
 	for n := range 3 {
 		id, process := v7(), a.process(b)
 		accepted(t, process.says(id, "PROPOSE", invite(beta)))
 		c := process.consumerOf(id)
-		if c.Stream != "ASP_INBOX" || !strings.HasPrefix(c.Consumer, token(alpha)+"+") || c.AckWaitMs != 30_000 || c.InactiveAfterMs != 600_000 {
+		if stream != c.Stream || !strings.HasPrefix(c.Consumer, token(alpha)+"+") || c.AckWaitMs != 30_000 || c.InactiveAfterMs != 600_000 {
 			t.Fatalf("%+v", c)
 		}
 		all.Go(func() {
@@ -89,7 +91,7 @@ func TestSessionConsumers(t *testing.T) {
 	}
 	all.Wait()
 	// The shared inbox has all of it as well.
-	if info, err := a.js.Consumer(t.Context(), "ASP_INBOX", token(alpha)); err != nil || info.CachedInfo().NumPending != 9 {
+	if info, err := a.js.Consumer(t.Context(), stream, token(alpha)); err != nil || info.CachedInfo().NumPending != 9 {
 		t.Error(info, err)
 	}
 }

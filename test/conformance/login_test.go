@@ -154,7 +154,9 @@ func replayed(t *testing.T, id string, entries []json.RawMessage) session.State 
 // received reads exactly these entries of a session from the inbox.
 func (p *principal) received(session string, want ...int) {
 	p.Helper()
-	consumer, err := p.js.Consumer(p.Context(), "ASP_INBOX", token(p.uri))
+	stream, err := testkit.InboxStream(p.Context(), p.nc, performatives.Agent(p.uri))
+	testkit.Must(p, err)
+	consumer, err := p.js.Consumer(p.Context(), stream, token(p.uri))
 	testkit.Must(p, err)
 	for _, n := range want {
 		m, err := consumer.Next(jetstream.FetchMaxWait(wait))

@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/testkit"
 )
@@ -458,7 +459,7 @@ func (s *stage) inbox(uri string, whole bool) []string {
 	s.applied()
 	ctx, cancel := context.WithTimeout(s.Context(), wait)
 	defer cancel()
-	consumer, err := s.js.Consumer(ctx, "ASP_INBOX", token(uri))
+	consumer, err := s.js.Consumer(ctx, s.inboxOf(ctx, uri), token(uri))
 	if err != nil {
 		return []string{"| no inbox: " + err.Error()}
 	}
@@ -483,6 +484,15 @@ func (s *stage) inbox(uri string, whole bool) []string {
 		lines = append(lines, "| "+s.mask(e.String()))
 	}
 	return lines
+}
+
+// inboxOf is the stream of a principal's inbox.
+func (s *stage) inboxOf(ctx context.Context, uri string) string {
+	stream, err := testkit.InboxStream(ctx, s.nc, performatives.Agent(uri))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return stream
 }
 
 // fetch reads what a principal has not acknowledged, and returns what is of this session.
@@ -516,7 +526,7 @@ func (s *stage) fetch(ctx context.Context, uri string, consumer jetstream.Consum
 // delivered counts what the stream has for a principal. A consumer's own count may be a
 // moment behind the stream.
 func (s *stage) delivered(ctx context.Context, uri string) (n int) {
-	stream, err := s.js.Stream(ctx, "ASP_INBOX")
+	stream, err := s.js.Stream(ctx, s.inboxOf(ctx, uri))
 	if err != nil {
 		s.Fatal(err)
 	}
