@@ -73,24 +73,29 @@ func newBatchReader(nc *nats.Conn) batchReader {
 }
 
 // Read calls each with the messages on a subject (wildcards allowed) from a
-// sequence on, in order: at least all that were acknowledged when it begins. An error of
+// sequence on, in order, one shard after the other: at least all that were acknowledged when it begins. An error of
 // each ends it; ErrEnough ends it without an error.
 func (s *Store) Read(ctx context.Context, stream, subject string, from uint64, each func(Message) error) error {
-	return s.readOver(ctx, s.bulk, s.one(stream, subject), subject, from, each)
+	return s.readOver(ctx, s.bulk, s.on(stream, subject), subject, func(shard) uint64 { return from }, each)
 }
 
 // ReadSent is Read that also sees what this store has sent before and that is not acknowledged yet,
 // unless it was lost: it reads over the connection of the writes.
 func (s *Store) ReadSent(ctx context.Context, stream, subject string, from uint64, each func(Message) error) error {
-	return s.readOver(ctx, s.own, s.one(stream, subject), subject, from, each)
+	return s.readOver(ctx, s.own, s.on(stream, subject), subject, func(shard) uint64 { return from }, each)
 }
 
 // ErrEnough is what each returns to end a reading that has what it needs.
 var ErrEnough = errors.New("the reading has what it needs")
 
-func (s *Store) readOver(ctx context.Context, r batchReader, p shard, subject string, from uint64, each func(Message) error) error {
-	if err := s.readAll(ctx, r, p, subject, from, each); !errors.Is(err, ErrEnough) {
-		return err
+// readOver reads one shard after the other, each from a position on.
+func (s *Store) readOver(ctx context.Context, r batchReader, shards []shard, subject string, from func(shard) uint64, each func(Message) error) error {
+	for _, p := range shards {
+		if err := s.readAll(ctx, r, p, subject, from(p), each); errors.Is(err, ErrEnough) {
+			return nil
+		} else if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -200,12 +200,8 @@ func (s *Store) ReadSentSince(ctx context.Context, after Marks, each func(Messag
 }
 
 func (s *Store) readSince(ctx context.Context, r batchReader, after Marks, each func(Message) error) error {
-	for n, p := range s.all(api.SessionsStream) {
-		if err := s.readOver(ctx, r, p, api.AllSessions, after.At(n)+1, each); err != nil {
-			return err
-		}
-	}
-	return nil
+	from := func(p shard) uint64 { return after.At(int(p.number)) + 1 } //nolint:gosec // at most api.MaxShards
+	return s.readOver(ctx, r, s.all(api.SessionsStream), api.AllSessions, from, each)
 }
 
 // shardsOf is how many shards a store has, 0 if there is none yet.

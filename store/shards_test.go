@@ -86,6 +86,11 @@ func TestShards(t *testing.T) {
 	if counted != sessions*entries || !slices.Equal(before, ends) {
 		t.Errorf("%d entries up to %v, which end at %v", counted, before, ends)
 	}
+	counted = 0
+	natskit.Must(t, s.Read(ctx, api.SessionsStream, api.AllSessions, 0, func(store.Message) error { counted++; return nil }))
+	if counted != sessions*entries {
+		t.Errorf("of all sessions, %d entries are read", counted)
+	}
 	old, all := follow()
 	natskit.Must(t, background.Await(ctx, all))
 	if len(old) != sessions {
