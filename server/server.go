@@ -127,10 +127,10 @@ type Server struct {
 	ending   sync.Once
 }
 
-// ErrShards means that there cannot be so many shards.
-var ErrShards = fmt.Errorf("--shards is 1 to %d", api.MaxShards)
+// ErrShardCount means that there cannot be so many shards.
+var ErrShardCount = fmt.Errorf("--shards is 1 to %d", api.MaxShards)
 
-// Check refuses options that do not fit together, or are none: ErrNotLoopback, ErrTLS, ErrSignIn and ErrShards.
+// Check refuses options that exclude each other, and values that are out of range: ErrNotLoopback, ErrTLS, ErrSignIn and ErrShardCount.
 func (o Options) Check() error {
 	if _, err := o.signIn(); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (o Options) Check() error {
 		return err
 	}
 	if o.Shards < 0 || o.Shards > api.MaxShards {
-		return ErrShards
+		return ErrShardCount
 	}
 	return o.TLS.check(o.NATS != "")
 }

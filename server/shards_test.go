@@ -88,7 +88,7 @@ func agentIn(shard, shards int) performatives.Agent {
 func TestTooManyShards(t *testing.T) {
 	t.Parallel()
 	for _, shards := range []int{-1, api.MaxShards + 1} {
-		if _, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Shards: shards}); !errors.Is(err, server.ErrShards) {
+		if _, err := server.Start(t.Context(), server.Options{Data: t.TempDir(), Shards: shards}); !errors.Is(err, server.ErrShardCount) {
 			t.Errorf("%d shards: %v", shards, err)
 		}
 	}

@@ -54,9 +54,9 @@ func (m *Membership) derivedEnds(ctx context.Context) (map[string]uint64, error)
 	return ends, nil
 }
 
-// recoverAfter is after what the work of a dead broker has to be
-// checked. Where a derived stream is shorter than it was, a power failure took a part
-// of it, and only what was on disk for certain is there.
+// recoverAfter is where recovery of a dead broker's work begins: after what its record says was applied. If a
+// derived stream is shorter than the record says, a power failure took its end, and recovery begins
+// after what was on disk for certain.
 func (m *Membership) recoverAfter(ctx context.Context, r record) (store.Marks, error) {
 	ends, err := m.derivedEnds(ctx)
 	if err != nil {

@@ -203,7 +203,7 @@ func (s *serve) explainStart(err error) error {
 	switch {
 	case errors.Is(err, server.ErrTLS):
 		return usage(errors.New("--tls-cert needs --tls-key, and --tls-ca of an embedded server needs both"))
-	case errors.Is(err, server.ErrSignIn), errors.Is(err, server.ErrShards):
+	case errors.Is(err, server.ErrSignIn), errors.Is(err, server.ErrShardCount):
 		return usage(err)
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped while starting")

@@ -31,7 +31,7 @@ with a cursor of the old store is told once more of what it knows.`,
   parley streams reshard parley.tar --shards 4 --nats nats://n1.example.com`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if shards < 1 || shards > api.MaxShards {
-				return usage(server.ErrShards)
+				return usage(server.ErrShardCount)
 			}
 			return s.restoreFile(cmd, args[0], false, backup.Options{Archive: archive, Shards: shards})
 		},

@@ -20,7 +20,7 @@ import (
 // effects are applied, and what consumers have acknowledged. Cursors that clients keep are of before the copies,
 // so whoever goes on from one is told again, and misses nothing.
 
-// aside is what the name of a stream begins with from which messages are copied.
+// aside is the prefix of the names of restored streams whose messages are copied.
 const aside = "OLD_"
 
 const copiesAtOnce = 512
