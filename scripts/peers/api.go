@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/modes"
 )
 
 const tables = `
@@ -30,20 +32,18 @@ CREATE TABLE acts (session uuid, sequence int, entry text NOT NULL, PRIMARY KEY 
 // connections to PostgreSQL: more share an fsync, and each is a process.
 const connections = 16
 
-// An api is the HTTP API before PostgreSQL. Agents show a token and sign what they say; the API signs the receipt
+// An httpAPI is the HTTP API before PostgreSQL. Agents show a token and sign what they say; the API signs the receipt
 // of each entry, which names the hash of the one before, as parley does.
 //
 //	POST /agents  {"agentId", "key"} → {"token"}
 //	POST /acts    an envelope → {"sequenceNumber", "hash", "receipt"}
 //	GET  /acts    the entries for the caller from now on, one a line
-type api struct {
-	db     *pgxpool.Pool
-	signer performatives.Signer
+type httpAPI struct {
+	db    *pgxpool.Pool
+	judge *judge
 
 	mu          sync.Mutex
-	members     map[performatives.Agent]performatives.Member
 	callers     map[string]performatives.Agent // by token
-	sessions    map[performatives.SessionID]*cached
 	subscribers map[performatives.Agent]chan position
 }
 
@@ -76,13 +76,9 @@ func serve(ctx context.Context, out io.Writer) error {
 	if _, err := listener.Exec(ctx, "LISTEN acts"); err != nil {
 		return err
 	}
-	signer, err := performatives.NewKey()
-	if err != nil {
+	a := &httpAPI{db: db, callers: map[string]performatives.Agent{}, subscribers: map[performatives.Agent]chan position{}}
+	if a.judge, err = newJudge(a); err != nil {
 		return err
-	}
-	a := &api{
-		db: db, signer: signer, members: map[performatives.Agent]performatives.Member{}, callers: map[string]performatives.Agent{},
-		sessions: map[performatives.SessionID]*cached{}, subscribers: map[performatives.Agent]chan position{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /agents", answer(a.register))
@@ -125,7 +121,7 @@ func answer(do func(*http.Request, []byte) (any, error)) http.HandlerFunc {
 	}
 }
 
-func (a *api) register(r *http.Request, data []byte) (any, error) {
+func (a *httpAPI) register(r *http.Request, data []byte) (any, error) {
 	var body struct {
 		AgentID string
 		Key     performatives.Key
@@ -137,8 +133,8 @@ func (a *api) register(r *http.Request, data []byte) (any, error) {
 	if err != nil {
 		return nil, session.Refuse(session.MalformedEnvelope, "%s", err)
 	}
-	if !body.Key.Valid() {
-		return nil, session.Refuse(session.MalformedEnvelope, "no key")
+	if err := a.judge.register(agent, body.Key); err != nil {
+		return nil, err
 	}
 	token := rand.Text()
 	if _, err := a.db.Exec(r.Context(), "INSERT INTO agents VALUES ($1, $2, $3)", string(agent), token, string(body.Key)); err != nil {
@@ -147,12 +143,16 @@ func (a *api) register(r *http.Request, data []byte) (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.callers[token] = agent
-	a.members[agent] = performatives.Member{Agent: agent, Key: body.Key, Kind: performatives.KindSystem, Authority: performatives.AuthorityPrincipal}
 	return map[string]string{"token": token}, nil
 }
 
+func (a *httpAPI) submit(r *http.Request, data []byte) (any, error) {
+	who, _ := a.caller(r)
+	return a.judge.submit(r.Context(), who, data)
+}
+
 // caller is whose token the request shows.
-func (a *api) caller(r *http.Request) (performatives.Agent, bool) {
+func (a *httpAPI) caller(r *http.Request) (performatives.Agent, bool) {
 	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -161,7 +161,7 @@ func (a *api) caller(r *http.Request) (performatives.Agent, bool) {
 }
 
 // notify passes PostgreSQL's notifications to the subscribers. One who falls behind is dropped.
-func (a *api) notify(ctx context.Context, listener *pgx.Conn) error {
+func (a *httpAPI) notify(ctx context.Context, listener *pgx.Conn) error {
 	for {
 		n, err := listener.WaitForNotification(ctx)
 		if err != nil {
@@ -186,7 +186,7 @@ func (a *api) notify(ctx context.Context, listener *pgx.Conn) error {
 }
 
 // stream writes the caller's acts as PostgreSQL tells of them.
-func (a *api) stream(w http.ResponseWriter, r *http.Request) {
+func (a *httpAPI) stream(w http.ResponseWriter, r *http.Request) {
 	who, ok := a.caller(r)
 	if !ok {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -216,7 +216,7 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 // write writes an act and those that wait behind it, which it reads together.
-func (a *api) write(ctx context.Context, w io.Writer, at position, more <-chan position) error {
+func (a *httpAPI) write(ctx context.Context, w io.Writer, at position, more <-chan position) error {
 	var batch pgx.Batch
 	for {
 		batch.Queue("SELECT entry FROM acts WHERE session = $1 AND sequence = $2", at.session, at.sequence).QueryRow(func(row pgx.Row) error {
@@ -232,4 +232,40 @@ func (a *api) write(ctx context.Context, w io.Writer, at position, more <-chan p
 		}
 		at = <-more
 	}
+}
+
+// appendAct appends an act, updates its session and tells its readers, in one transaction.
+const appendAct = `
+WITH act AS (INSERT INTO acts VALUES ($1, $2, $5)),
+     row AS (INSERT INTO sessions VALUES ($1, $4, $2 + 1, $3)
+             ON CONFLICT (session) DO UPDATE SET state = excluded.state, acts = excluded.acts, updated = excluded.updated)
+SELECT pg_notify('acts', reader || ' ' || $1::uuid || ' ' || $2::int) FROM unnest($6::text[]) AS reader`
+
+func (a *httpAPI) add(ctx context.Context, id performatives.SessionID, entry []byte, stamp performatives.Stamp, at time.Time, readers []performatives.Agent) error {
+	_, err := a.db.Exec(ctx, appendAct, string(id), stamp.Sequence, at, stamp.Receipt.State, string(entry), readers)
+	var conflict *pgconn.PgError
+	if errors.As(err, &conflict) && conflict.Code == "23505" { // unique_violation: another API was first
+		return errTaken
+	}
+	return err
+}
+
+// load folds a transcript.
+func (a *httpAPI) load(ctx context.Context, id performatives.SessionID) (*session.State, error) {
+	state := session.New(id, modes.All())
+	rows, err := a.db.Query(ctx, "SELECT entry FROM acts WHERE session = $1 ORDER BY sequence", string(id))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var entry string
+		if err := rows.Scan(&entry); err != nil {
+			return nil, err
+		}
+		if state, err = replay(state, []byte(entry)); err != nil {
+			return nil, err
+		}
+	}
+	return &state, rows.Err()
 }

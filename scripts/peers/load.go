@@ -10,12 +10,15 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/cmd/parley/bench"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -29,8 +32,8 @@ const (
 )
 
 // measurePeer measures the peer at one level.
-func (o options) measurePeer(ctx context.Context, sessions int) (f bench.Figures, err error) {
-	s, err := startServers(ctx, o.postgres, o.dir)
+func measurePeer(ctx context.Context, sessions int, seconds float64, start func() (*servers, error)) (f bench.Figures, err error) {
+	s, err := start()
 	if err != nil {
 		return f, err
 	}
@@ -42,11 +45,13 @@ func (o options) measurePeer(ctx context.Context, sessions int) (f bench.Figures
 	var pairs [bench.DefaultPairs][2]*agent
 	for n := range pairs {
 		for i, name := range []string{"agent://acme.com/buyer-%d", "agent://widgets.co/seller-%d"} {
-			pairs[n][i] = &agent{name: performatives.Agent(fmt.Sprintf(name, n)), url: s.url, client: &http.Client{Transport: transport}}
-			if pairs[n][i].signer, err = performatives.NewKey(); err != nil {
+			a := &agent{name: performatives.Agent(fmt.Sprintf(name, n)), url: s.url, client: &http.Client{Transport: transport}}
+			pairs[n][i] = a
+			defer a.leave()
+			if a.signer, err = performatives.NewKey(); err != nil {
 				return f, err
 			}
-			if err := pairs[n][i].join(ctx); err != nil {
+			if err := a.join(ctx); err != nil {
 				return f, err
 			}
 		}
@@ -64,7 +69,7 @@ func (o options) measurePeer(ctx context.Context, sessions int) (f bench.Figures
 	if err != nil {
 		return f, err
 	}
-	trips, elapsed, err := turn(ctx, workers, time.Duration(o.seconds*float64(time.Second)))
+	trips, elapsed, err := turn(ctx, workers, time.Duration(seconds*float64(time.Second)))
 	if err != nil {
 		return f, err
 	}
@@ -95,13 +100,14 @@ func spread(all []time.Duration) bench.Spread {
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// An agent submits acts by HTTP and reads those of its counterparty from one stream.
+// An agent submits acts by HTTP and reads those of its counterparty from one stream; or does both over NATS.
 type agent struct {
 	name       performatives.Agent
 	signer     performatives.Signer
 	url, token string
 	client     *http.Client
-	workers    sync.Map // chan arrival by session
+	nc         *nats.Conn // nil for HTTP
+	workers    sync.Map   // chan arrival by session
 }
 
 // An arrival is an act that was received.
@@ -133,8 +139,41 @@ func (a *agent) post(ctx context.Context, path string, body []byte) ([]byte, err
 	return text, err
 }
 
+// call asks over NATS.
+func (a *agent) call(ctx context.Context, subject string, data []byte) error {
+	answer, err := a.nc.RequestWithContext(ctx, subject, data)
+	if err == nil && answer.Header.Get(api.ErrorCodeHeader) != "" {
+		err = fmt.Errorf("%s: %s", subject, answer.Data)
+	}
+	return err
+}
+
+// submit submits an envelope until it is accepted.
+func (a *agent) submit(ctx context.Context, id string, envelope []byte) error {
+	if a.nc != nil {
+		return a.call(ctx, api.Submit(a.name, performatives.SessionID(id)), envelope)
+	}
+	_, err := a.post(ctx, "/acts", envelope)
+	return err
+}
+
+func (a *agent) leave() {
+	if a.nc != nil {
+		a.nc.Close()
+	}
+}
+
 // join registers the agent and starts to receive.
-func (a *agent) join(ctx context.Context) error {
+func (a *agent) join(ctx context.Context) (err error) {
+	if strings.HasPrefix(a.url, "nats:") {
+		if a.nc, err = nats.Connect(a.url, nats.CustomInboxPrefix(api.Inboxes+a.name.Token())); err != nil {
+			return err
+		}
+		if _, err := a.nc.Subscribe(api.Inboxes+actsFor(a.name), func(m *nats.Msg) { a.received(m.Data) }); err != nil {
+			return err
+		}
+		return a.call(ctx, api.Call(a.name, register), []byte(a.signer.Key()))
+	}
 	answer, err := a.post(ctx, "/agents", fmt.Appendf(nil, `{"agentId":%q,"key":%q}`, a.name, a.signer.Key()))
 	if err != nil {
 		return err
@@ -156,17 +195,25 @@ func (a *agent) receive(stream io.ReadCloser) {
 	defer stream.Close() //nolint:errcheck // it has ended
 	for lines := bufio.NewReader(stream); ; {
 		text, err := lines.ReadBytes('\n')
-		at := time.Now()
-		var act struct {
-			SequenceNumber int
-			SessionID      string
-		}
-		if err != nil || json.Unmarshal(text, &act) != nil {
+		if err != nil {
 			return
 		}
-		if received, ok := a.workers.Load(act.SessionID); ok {
-			received.(chan arrival) <- arrival{act.SequenceNumber, at} //nolint:errcheck // nothing else is stored
-		}
+		a.received(text)
+	}
+}
+
+// received tells the worker of its session of an act.
+func (a *agent) received(text []byte) {
+	at := time.Now()
+	var act struct {
+		SequenceNumber int
+		SessionID      string
+	}
+	if json.Unmarshal(text, &act) != nil {
+		return
+	}
+	if received, ok := a.workers.Load(act.SessionID); ok {
+		received.(chan arrival) <- arrival{act.SequenceNumber, at} //nolint:errcheck // nothing else is stored
 	}
 }
 
@@ -201,7 +248,7 @@ func (k *worker) submit(ctx context.Context) (t roundTrip, err error) {
 		return t, err
 	}
 	start := time.Now()
-	if _, err := sender.post(ctx, "/acts", envelope); err != nil {
+	if err := sender.submit(ctx, k.id, envelope); err != nil {
 		return t, err
 	}
 	t.accepted = time.Since(start)

@@ -1,5 +1,5 @@
-// Peers compares parley with what people would build instead: PostgreSQL behind a small
-// HTTP API with NOTIFY. Both get the workload of parley bench, in turns. docs/PERFORMANCE.md
+// Peers compares parley with what people would build instead, PostgreSQL behind a small HTTP API with NOTIFY, and with
+// the least that does its work over NATS. All get the workload of parley bench, in turns. docs/PERFORMANCE.md
 // says what is compared; `make bench-peers` runs it.
 package main
 
@@ -23,8 +23,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	run := compare
-	if slices.Equal(os.Args[1:], []string{"api"}) {
-		run = serve // the peer's server, a process of its own
+	switch { // a peer's server, a process of its own
+	case slices.Equal(os.Args[1:], []string{overPostgres}):
+		run = serve
+	case slices.Equal(os.Args[1:], []string{overNATS}):
+		run = serveNATS
 	}
 	err := run(ctx, os.Stdout)
 	stop()
@@ -34,13 +37,19 @@ func main() {
 	}
 }
 
+// The arguments with which this program is an API.
+const (
+	overPostgres = "postgres-api"
+	overNATS     = "nats-api"
+)
+
 type options struct {
 	parley, postgres, dir string
 	rounds                int
 	seconds               float64
 }
 
-// compare runs both sides in turns at each level.
+// compare runs all sides in turns at each level.
 func compare(ctx context.Context, out io.Writer) error {
 	var o options
 	flag.StringVar(&o.parley, "parley", "dist/parley", "the parley `program`")
@@ -56,75 +65,90 @@ func compare(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "sessions of %d acts, bodies of %d bytes, %d pairs; medians of %d rounds of %g s; times in µs, CPU per act of the servers\n\n",
 		bench.DefaultActs, bench.DefaultBody, bench.DefaultPairs, o.rounds, o.seconds)
 	fmt.Fprintf(out, "%8s  %-10s %8s  %19s  %19s  %8s\n", "sessions", "", "acts/s", "accepted p50    p99", "received p50    p99", "CPU/act")
-	table := "\nparley as multiples of PostgreSQL\n\n| sessions | acts/s | accepted p50 | p99 | received p50 | p99 | CPU/act |\n|---|---|---|---|---|---|---|\n"
+	table := "\nmultiples of PostgreSQL\n\n| sessions | | acts/s | accepted p50 | p99 | received p50 | p99 | CPU/act |\n|---|---|---|---|---|---|---|---|\n"
 	for _, level := range strings.Split(*levels, ",") {
 		sessions, err := strconv.Atoi(level)
 		if err != nil || sessions < 1 {
 			return fmt.Errorf("--sessions %s: want numbers from 1", *levels)
 		}
-		ratios, err := o.level(ctx, out, sessions)
+		sides, err := o.level(ctx, out, sessions)
 		if err != nil {
 			return err
 		}
-		table += fmt.Sprintf("| %d |", sessions)
-		for _, r := range ratios {
-			table += fmt.Sprintf(" %.2f |", r)
+		for _, s := range sides[1:] {
+			table += fmt.Sprintf("| %d | %s |", sessions, s.name)
+			for _, r := range medians(s.ratios(sides[0])) {
+				table += fmt.Sprintf(" %.2f |", r)
+			}
+			table += "\n"
 		}
-		table += "\n"
 	}
 	_, err := io.WriteString(out, table)
 	return err
 }
 
-// level measures both sides in turns and prints their figures. It returns the ratios: medians of those of each round.
-func (o options) level(ctx context.Context, out io.Writer, sessions int) ([]float64, error) {
-	var parley, peer, ratio, machine [][]float64
-	measureParley := func() error {
-		report, err := bench.Run(ctx, bench.Options{Program: o.parley, Dir: o.dir, Syncs: []time.Duration{0}, Sessions: []int{sessions}, Seconds: o.seconds})
-		if err != nil {
-			return err
+// A side is what is compared. measure takes one turn.
+type side struct {
+	name    string
+	measure func(sessions int) (bench.Figures, error)
+	rounds  [][]float64
+}
+
+// ratios are the figures of each round by those of another side.
+func (s *side) ratios(other *side) (ratios [][]float64) {
+	for n, round := range s.rounds {
+		quotients := slices.Clone(round)
+		for i := range quotients {
+			quotients[i] /= other.rounds[n][i]
 		}
-		level := report.Levels[0]
-		parley, machine = append(parley, numbers(level.Parley)), append(machine, []float64{level.Machine.Verify, level.Machine.Fsync})
-		return nil
+		ratios = append(ratios, quotients)
 	}
-	measurePeer := func() error {
-		f, err := o.measurePeer(ctx, sessions)
-		peer = append(peer, numbers(f))
-		return err
+	return ratios
+}
+
+// level measures all sides in turns and prints their figures.
+func (o options) level(ctx context.Context, out io.Writer, sessions int) ([]*side, error) {
+	var machine [][]float64
+	sides := []*side{
+		{name: "PostgreSQL", measure: func(sessions int) (bench.Figures, error) {
+			return measurePeer(ctx, sessions, o.seconds, func() (*servers, error) { return startServers(ctx, o.postgres, o.dir) })
+		}},
+		{name: "parley", measure: func(sessions int) (bench.Figures, error) {
+			report, err := bench.Run(ctx, bench.Options{Program: o.parley, Dir: o.dir, Syncs: []time.Duration{0}, Sessions: []int{sessions}, Seconds: o.seconds})
+			if err != nil {
+				return bench.Figures{}, err
+			}
+			level := report.Levels[0]
+			machine = append(machine, []float64{level.Machine.Verify, level.Machine.Fsync})
+			return level.Parley, nil
+		}},
+		{name: "NATS", measure: func(sessions int) (bench.Figures, error) {
+			return measurePeer(ctx, sessions, o.seconds, func() (*servers, error) { return startNATS(ctx, o.dir) })
+		}},
 	}
+	turns := slices.Clone(sides)
 	for round := range o.rounds {
 		fmt.Fprintf(os.Stderr, "%d at a time, round %d of %d\n", sessions, round+1, o.rounds)
-		turns := []func() error{measureParley, measurePeer}
-		if round%2 == 1 { // alternate who goes first
-			slices.Reverse(turns)
-		}
-		for _, turn := range turns {
-			if err := turn(); err != nil {
-				return nil, err
+		for _, s := range turns {
+			f, err := s.measure(sessions)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
 			}
+			s.rounds = append(s.rounds, []float64{f.PerSecond, f.Accepted.P50, f.Accepted.P99, f.Received.P50, f.Received.P99, f.CPU})
 		}
-		quotients := slices.Clone(parley[round])
-		for i := range quotients {
-			quotients[i] /= peer[round][i]
-		}
-		ratio = append(ratio, quotients)
+		slices.Reverse(turns) // alternate who goes first
 	}
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return nil, err
 	}
-	for i, name := range []string{"parley", "PostgreSQL"} {
-		n := medians([][][]float64{parley, peer}[i])
-		fmt.Fprintf(out, "%8d  %-10s %8.0f  %11.0f %7.0f  %11.0f %7.0f  %8.0f\n", sessions, name, n[0], n[1], n[2], n[3], n[4], n[5])
+	for _, s := range sides {
+		n := medians(s.rounds)
+		fmt.Fprintf(out, "%8d  %-10s %8.0f  %11.0f %7.0f  %11.0f %7.0f  %8.0f\n", sessions, s.name, n[0], n[1], n[2], n[3], n[4], n[5])
 	}
 	m := medians(machine)
 	fmt.Fprintf(out, "%8s  meanwhile a signature check took %.1f µs, an fsync %.0f µs; load average then %s\n", "", m[0], m[1], strings.Fields(string(load))[0])
-	return medians(ratio), nil
-}
-
-func numbers(f bench.Figures) []float64 {
-	return []float64{f.PerSecond, f.Accepted.P50, f.Accepted.P99, f.Received.P50, f.Received.P99, f.CPU}
+	return sides, nil
 }
 
 // medians are those of each column.

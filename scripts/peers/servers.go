@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// The servers of the peer: a PostgreSQL and the API before it.
+// The servers of a peer: a PostgreSQL and the API before it, or the one over NATS.
 type servers struct {
 	bin, dir   string
-	postmaster string // process id
+	postmaster string // process id, "" for none
 	api        *exec.Cmd
 	url        string // of the API
 }
@@ -80,7 +80,19 @@ func startServers(ctx context.Context, bin, parent string) (s *servers, err erro
 		return s, err
 	}
 	s.postmaster, _, _ = strings.Cut(string(pid), "\n")
-	return s, s.startAPI(ctx, fmt.Sprintf("postgres://peers:%s@%s/postgres?sslmode=disable", password, address))
+	return s, s.startAPI(ctx, overPostgres, databaseURL+fmt.Sprintf("=postgres://peers:%s@%s/postgres?sslmode=disable", password, address))
+}
+
+// startNATS starts the API over NATS in a new directory.
+func startNATS(ctx context.Context, parent string) (s *servers, err error) {
+	s = &servers{}
+	if s.dir, err = os.MkdirTemp(parent, "peers-nats-"); err != nil {
+		return nil, err
+	}
+	if err := s.startAPI(ctx, overNATS); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
 }
 
 func (s *servers) file(name string) string { return filepath.Join(s.dir, name) }
@@ -108,14 +120,14 @@ func (s *servers) run(ctx context.Context, program string, args ...string) error
 	return nil
 }
 
-// startAPI starts this program as the API, which prints its URL.
-func (s *servers) startAPI(ctx context.Context, database string) error {
+// startAPI starts this program as an API, which prints its URL.
+func (s *servers) startAPI(ctx context.Context, name string, environment ...string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(self, "api")
-	cmd.Env = append(os.Environ(), databaseURL+"="+database)
+	cmd := exec.Command(self, name)
+	cmd.Env, cmd.Dir = append(os.Environ(), environment...), s.dir
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
