@@ -70,11 +70,13 @@ chart: ## lint the Helm chart and render it to deploy/rendered; the first time i
 interop: ## programs of others, in Go, Rust and Python, read what parley makes
 	@.ci/interop
 
-.PHONY: fault fault-long long
+.PHONY: fault fault-long long upgrade
 fault: ## kills, pauses, clocks, lost servers: the short form, which `make test` has too
 	go test -count=1 -v ./test/fault
-long: ## each fault of fault-long once, and brokers of earlier releases beside this one
+long: ## each fault of fault-long once, and kills with a store of three shards
 	@.ci/run long
+upgrade: ## brokers of earlier releases beside this one
+	@.ci/run upgrade
 fault-long: ## for FOR (30m), then a full disk and partitions; the last two need user and network namespaces
 	go test -count=1 -tags long -timeout 3h -v -run 'Long|FullDisk|Partitioned|LinkCut|Reconnects' ./test/fault -args -for $(or $(FOR),30m)
 	go test -count=1 -tags long -timeout 1h -v -run Long ./test/cluster
@@ -90,7 +92,7 @@ drift: ## fail if a generated file is not what its generator writes
 bench: ## what an act costs next to the store alone; BENCH="--sync 1m --sessions 128" says what
 	@.ci/run build
 	dist/parley bench $(BENCH)
-bench-peers: ## parley and PostgreSQL behind an HTTP API, in turns; BENCH="--rounds 8 --sessions 128" says how
+bench-peers: ## parley, PostgreSQL behind an HTTP API, and NATS alone, in turns; BENCH="--rounds 8 --sessions 128" says how
 	@.ci/run build
 	go -C scripts/peers build -o ../../dist/peers .
 	dist/peers $(BENCH)

@@ -31,12 +31,16 @@ func TestDealPages(t *testing.T) {
 
 	b := w.enters(alice, "")
 	b.sees(".row")
-	for _, size := range windows {
+	for i, size := range windows {
 		b.do(chromedp.EmulateViewport(size.wide, size.high))
+		tones := []bool{false, true}
+		if 0 < i && i < len(windows)-1 { // colours are the same in all
+			tones = tones[:1]
+		}
 		for _, path := range []string{"items/" + item, "sessions/" + agreed, "home", "sessions", "agreements", "agents", "operator"} {
 			b.opens(path)
 			b.sees("#main h1")
-			for _, dark := range []bool{false, true} {
+			for _, dark := range tones {
 				if b.light(); dark {
 					b.dark()
 				}
