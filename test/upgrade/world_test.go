@@ -100,10 +100,16 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOf(t, testkit.Shards)
+}
+
+// newWorldOf is a world whose store is to have so many shards.
+func newWorldOf(t *testing.T, shards int) *world {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	w := &world{T: t, ctx: ctx, data: t.TempDir()}
-	config, err := server.Config(w.data, testkit.Shards)
+	config, err := server.Config(w.data, shards)
 	testkit.Must(w, err)
 	w.url = testkit.StartServerProcess(t, config).URL()
 	return w
@@ -151,9 +157,9 @@ type broker struct {
 }
 
 // serves starts a broker on the world's NATS server, and returns when it could accept an act.
-func (w *world) serves(program string) *broker {
+func (w *world) serves(program string, more ...string) *broker {
 	w.Helper()
-	b := w.starts(program, "--nats", w.url)
+	b := w.starts(program, append(more, "--nats", w.url)...)
 	testkit.Must(w, b.ready())
 	return b
 }
