@@ -157,7 +157,7 @@ func TestArchiveFsynced(t *testing.T) {
 // as it was, and gets there.
 func TestArchiveCrashes(t *testing.T) {
 	t.Parallel()
-	for _, point := range archive.Failpoints() {
+	for _, point := range some(archive.Failpoints()) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			w := newShelf(t, archive.Policy{After: 200 * time.Millisecond})

@@ -227,7 +227,7 @@ func TestErase(t *testing.T) {
 // However far an erasure has come when the broker goes, saying it again completes it.
 func TestEraseCrashes(t *testing.T) {
 	t.Parallel()
-	for _, point := range archive.ErasurePoints() {
+	for _, point := range some(archive.ErasurePoints()) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			w := newShelf(t, archive.Policy{After: time.Millisecond, Erasure: true})

@@ -48,11 +48,11 @@ func TestSchemathesis(t *testing.T) {
 		config string
 		args   []string
 	}{
-		"no session": {config: parameters},
+		"no session": {config: parameters, args: []string{"--phases", "coverage,fuzzing", "--max-examples", "5"}},
 		"a session": {
 			config: parameters + fmt.Sprintf("\"path.sessionId\" = %q\n\"path.messageId\" = %q\n\"path.escalationId\" = %q\n\"path.agentId\" = %q\n",
 				opened.Session, opened.Message, escalated.Message, human),
-			args: []string{"--include-path-regex", `Id\}`, "--exclude-path-regex", "events$", "--exclude-method", "DELETE"}, // a stream does not end; CLOSE ends the session
+			args: []string{"--phases", "coverage", "--include-path-regex", `Id\}`, "--exclude-path-regex", "events$", "--exclude-method", "DELETE"}, // a stream does not end; CLOSE ends the session
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestSchemathesis(t *testing.T) {
 			testkit.Must(t, os.WriteFile(filepath.Join(dir, "schemathesis.toml"), []byte(run.config), 0o600))
 			python(ctx, t, dir, "st", append([]string{
 				"--config-file", "schemathesis.toml", "run", "http://" + w.HTTPAddr + "/openapi.json", "-H", "Authorization: Bearer " + string(human),
-				"--phases", "coverage,fuzzing", "--max-examples", "5", "--seed", "1", "--request-timeout", "1", "--request-retries", "5", "--warnings", "off", "--suppress-health-check", "all",
+				"--seed", "1", "--request-timeout", "1", "--request-retries", "5", "--warnings", "off", "--suppress-health-check", "all",
 				"--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance," +
 					"response_headers_conformance,allow_header_conformance,negative_data_rejection,ignored_auth",
 			}, run.args...)...)
