@@ -191,7 +191,7 @@ func (s *Server) ClientURL() string { return s.nats.ClientURL() }
 func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 
 // lastLogins is how long a client that was let in last has to begin its login.
-const lastLogins = 50 * time.Millisecond
+const lastLogins = 250 * time.Millisecond
 
 // Shutdown closes all connections and the stores, and returns when they are closed. Lame duck mode closes the
 // listeners first: Shutdown of nats-server 2.15.2 ends its system account before them, and panics if a client
