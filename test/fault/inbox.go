@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -76,28 +77,32 @@ func (s *Session) received(party performatives.Agent, lines [][]byte, n int) []u
 // has to ask again.
 const once = 5 * time.Second
 
-// consumer finds a party's durable consumer; a cluster may have no leader for it
-// for a while.
+// consumer finds a party's durable consumer in whichever stream it is, and asks no broker: one may be
+// stopped. A cluster may have no leader for it for a while.
 func (w *Witness) consumer(ctx context.Context, party performatives.Agent) jetstream.Consumer {
 	w.Helper()
-	var last error
 	for {
-		one, cancel := context.WithTimeout(ctx, once)
-		var consumer jetstream.Consumer
-		stream, err := testkit.InboxStream(one, w.nc, party)
-		if err == nil {
-			consumer, err = w.js.Consumer(one, stream, party.Token())
-		}
-		cancel()
+		consumer, err := w.find(ctx, party)
 		if err == nil {
 			return consumer
 		}
 		if ctx.Err() != nil {
-			w.Fatalf("%s: %v; last %v", party, err, last)
+			w.Fatalf("%s: %v", party, err)
 		}
-		last = err
 		w.nc.FlushTimeout(time.Second) //nolint:errcheck // it may be down
 	}
+}
+
+func (w *Witness) find(ctx context.Context, party performatives.Agent) (consumer jetstream.Consumer, err error) {
+	for n := range api.MaxShards {
+		one, cancel := context.WithTimeout(ctx, once)
+		consumer, err = w.js.Consumer(one, api.ShardName(api.InboxStream, n), party.Token())
+		cancel()
+		if !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			break
+		}
+	}
+	return consumer, err
 }
 
 // collect reads a party's inbox until n entries of the session are there, and
