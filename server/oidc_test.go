@@ -164,10 +164,9 @@ func TestIssuerKeysUnreachable(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	testkit.Must(t, err)
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
+	closed := "http://" + testkit.FreeAddress(t)
 	for name, keys := range map[string]string{
-		"refused": closed.URL + "/keys", "cut off": "", "no such host": "http://keys.invalid/", "the issuer itself is refused": "none",
+		"refused": closed + "/keys", "cut off": "", "no such host": "http://keys.invalid/", "the issuer itself is refused": "none",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +181,7 @@ func TestIssuerKeysUnreachable(t *testing.T) {
 			t.Cleanup(issuer.Close)
 			of := issuer.URL
 			if keys == "none" {
-				of = closed.URL
+				of = closed
 			}
 			const audience = "https://parley.acme.com/mcp"
 			w := testkit.NewHosted(t, testkit.Options{OIDC: server.OIDC{Issuer: of, Audience: audience}})

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A broker that goes away in the middle of a call is asked again for what may be repeated; of
@@ -73,10 +74,8 @@ func TestForwardWhileAway(t *testing.T) {
 // An act that cannot be sent was not said, and the assistant is told.
 func TestForwardUnreachable(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewServer(http.NotFoundHandler())
-	s.Close()
 	here, there := mcp.NewInMemoryTransports()
-	go mcpgateway.Forward(s.URL, "good", true).Run(t.Context(), there) //nolint:errcheck // it ends with the test
+	go mcpgateway.Forward("http://"+testkit.FreeAddress(t), "good", true).Run(t.Context(), there) //nolint:errcheck // it ends with the test
 	client, err := mcp.NewClient(&mcp.Implementation{Name: "assistant"}, nil).Connect(t.Context(), here, nil)
 	if err != nil {
 		t.Fatal(err)
