@@ -85,6 +85,7 @@ async function refresh() {
     if (!writing()) {
       stale = false;
       put(main, html);
+      marks();
       return;
     }
     stale = true;
@@ -136,22 +137,26 @@ function dropped(files) {
   if (writing()) add(files, $('[name=evidence]', writing()));
 }
 
+let compared; // the file that was compared last
+
 // compare computes the digest of a file here, and marks the evidence that has it.
 async function compare(file) {
+  const mine = compared = { name: file.name };
+  marks();
+  try { mine.sum = await digest(file); } catch (error) { mine.error = told(error); }
+  if (compared === mine) marks();
+}
+
+// marks shows what came of it, also on a page that is drawn again.
+function marks() {
   const found = $('#compared');
+  if (!found || !compared) return;
+  const { name, sum, error } = compared;
   const evidence = all('[data-digest]', main);
-  for (const e of evidence) $('.chip', e).hidden = true;
-  found.className = 'verdict';
-  found.textContent = 'Computing …';
-  try {
-    const sum = await digest(file);
-    const same = evidence.filter((e) => e.dataset.digest === sum);
-    for (const e of same) $('.chip', e).hidden = false;
-    found.textContent = same.length ? `${file.name} is the same as the evidence: ${sum}` : `${file.name} is none of the evidence: ${sum}`;
-    found.className = same.length ? 'verdict good' : 'verdict bad';
-  } catch (error) {
-    found.textContent = told(error);
-  }
+  for (const e of evidence) $('.chip', e).hidden = e.dataset.digest !== sum;
+  const same = evidence.some((e) => e.dataset.digest === sum);
+  found.className = !sum ? 'verdict' : same ? 'verdict good' : 'verdict bad';
+  found.textContent = error ?? (sum ? `${name} is ${same ? 'the same as' : 'none of'} the evidence: ${sum}` : 'Computing …');
 }
 
 document.addEventListener('change', ({ target }) => {

@@ -86,6 +86,9 @@ func TestDelivery(t *testing.T) {
 	b.reads("#compared", "note.pdf is the same as the evidence")
 	b.photographs("obligation-light")
 	b.reads("#evidence .chip", "the file is the same")
+	delivers(44)
+	b.reads("#delivered ~ p", "44")
+	b.reads("#compared", "note.pdf is the same as the evidence") // the page was drawn again
 	for _, width := range widths {
 		b.do(chromedp.EmulateViewport(width, 900))
 		b.fits()
