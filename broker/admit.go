@@ -38,7 +38,9 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 		return api.Acceptance{}, errParticipant
 	}
 	b.o.Metrics.Looked(!fresh)
-	if err := b.load(ctx, l); err != nil {
+	if fresh && m.Performative == performatives.Propose && l.indeterminate == nil && b.parts.List.IsNew(id) {
+		fresh = false // there is nothing to load; whether that is so is checked when the act is appended, or refused
+	} else if err := b.load(ctx, l); err != nil {
 		return api.Acceptance{}, b.trouble("load", l.id, err, l.act.Field())
 	}
 	l.act.Reached(telemetry.Load)
@@ -180,7 +182,7 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 	b.reaches(appended)
 	before, agreements := markOf(&l.state), l.state.AgreementCount()
 	l.unwritten = l.unwritten || b.o.Alone && act.stamp.Sequence == 0
-	l.state, l.last, l.sequences = act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
+	l.loaded, l.state, l.last, l.sequences = true, act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
 	l.bytes += act.entry.Size()
 	d := delivery{
 		sequence: act.stamp.Sequence, position: position, to: b.audience(&l.state),

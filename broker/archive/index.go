@@ -36,7 +36,8 @@ func rowsOn(page *store.Message) (rows []sessionlist.Listed, err error) {
 	return rows, json.Unmarshal(text, &rows)
 }
 
-// Follow calls saw with each page of the index until work closes; see sessionlist.Options.
+// Follow calls saw with each page of the index until work closes, and with no rows for one that cannot be read; see
+// sessionlist.Options.
 func (r *Reader) Follow(
 	ctx context.Context, work *background.Group, saw func(page uint64, rows []sessionlist.Listed, old bool),
 ) (caughtUp <-chan struct{}, err error) {
@@ -44,7 +45,7 @@ func (r *Reader) Follow(
 		rows, err := rowsOn(&m)
 		if err != nil {
 			r.log.Error("a page of the archive's index cannot be read", zap.Uint64("page", m.Sequence), zap.Error(err))
-			return
+			rows = nil
 		}
 		saw(m.Sequence, rows, old)
 	})

@@ -70,6 +70,9 @@ func (l *List) loadArchived(ctx context.Context, work *background.Group, ended *
 		return nil
 	}
 	caughtUp, err := l.o.FollowArchive(ctx, work, func(page uint64, rows []Listed, old bool) {
+		if len(rows) == 0 {
+			l.lacks()
+		}
 		for _, r := range rows {
 			if old {
 				ended.rows[ended.add(compact(r.Session), r.Row)].page = uint32(page) //nolint:gosec // there are fewer pages
@@ -104,6 +107,13 @@ func (l *List) replace(ended *table) {
 	close(l.loaded)
 }
 
+// lacks notes that a row could not be read.
+func (l *List) lacks() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unread = true
+}
+
 // read reads a message of the stream. An empty one says that the session has
 // ended, and its row moved to another subject.
 func (l *List) read(m store.Message, prefix string) (id performatives.SessionID, row Row, ok bool) {
@@ -113,6 +123,7 @@ func (l *List) read(m store.Message, prefix string) (id performatives.SessionID,
 	}
 	if err := json.Unmarshal(m.Data, &row); err != nil {
 		l.o.Log.Error("a session row cannot be read", zap.String("subject", m.Subject), zap.Error(err))
+		l.lacks()
 		return id, row, false
 	}
 	return id, row, true

@@ -69,6 +69,7 @@ type List struct {
 
 	mu       sync.RWMutex
 	table    *table
+	unread   bool                            // some rows could not be read: memory has not all sessions
 	newest   uint64                          // page of the archive's index that was followed
 	open     tally                           // of sessions that are open, or about to be
 	reserved map[performatives.SessionID]Row // those that are about to be
@@ -145,6 +146,19 @@ func (l *List) Row(id performatives.SessionID) (row Row, ok bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.table.row(id)
+}
+
+// IsNew reports that there is no such session: memory has all, and not this one. Only a broker that is alone can know.
+func (l *List) IsNew(id performatives.SessionID) bool {
+	select {
+	case <-l.loaded:
+	default:
+		return false
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	_, listed := l.table.rowOf(compact(id))
+	return l.o.Alone && !l.unread && !listed
 }
 
 // Part reports whether memory has a session now, and an agent among its participants.

@@ -291,3 +291,21 @@ func TestClose(t *testing.T) { //nolint:paralleltest // it counts goroutines
 		}
 	}
 }
+
+// Only a list that has all sessions, and alone writes them, knows which are new.
+func TestIsNew(t *testing.T) {
+	t.Parallel()
+	s, nc := openStore(t)
+	alone, peer := open(t, sessionlist.Options{Store: s, Alone: true}), open(t, sessionlist.Options{Store: s})
+	<-alone.Loaded()
+	<-peer.Loaded()
+	listed, other := natskit.NewSession(), natskit.NewSession()
+	alone.Keep(listed, row(session.Invited, 1, alpha, beta))
+	for i, is := range []bool{!alone.IsNew(listed), alone.IsNew(other), !peer.IsNew(other)} {
+		if !is {
+			t.Errorf("case %d", i)
+		}
+	}
+	natskit.Must(t, nc.Publish(api.Index(natskit.NewSession()), []byte("{")))
+	natskit.Eventually(t, "the list knows that it lacks a session", func() bool { return !alone.IsNew(other) })
+}
