@@ -184,6 +184,9 @@ func (b *Broker) enter(ctx context.Context, l *cachedSession, m *performatives.M
 	l.unwritten = l.unwritten || b.o.Alone && act.stamp.Sequence == 0
 	l.loaded, l.state, l.last, l.sequences = true, act.next.Sealed(m.ID, act.stamp.Hash), position, append(l.sequences, position)
 	l.bytes += act.entry.Size()
+	if act.stamp.Sequence == 0 {
+		l.inboxes = emptyInboxes(l.state.Participants())
+	}
 	d := delivery{
 		sequence: act.stamp.Sequence, position: position, to: b.audience(&l.state),
 		entry: act.entry, owner: ownerOf(m, act.stamp),

@@ -53,6 +53,15 @@ type place struct {
 	sequence int64  // of the last entry that it holds; -1 for none
 }
 
+// emptyInboxes are those of a session that has just been opened.
+func emptyInboxes(participants []performatives.Agent) map[performatives.Agent]place {
+	ends := make(map[performatives.Agent]place, len(participants))
+	for _, a := range participants {
+		ends[a] = place{0, -1}
+	}
+	return ends
+}
+
 // sideEffects are applied in this order. One that fails does not hold up the others.
 var sideEffects = [...]struct {
 	derive func(*Broker, context.Context, *cachedSession) error

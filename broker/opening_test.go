@@ -39,8 +39,10 @@ func TestOpensUnread(t *testing.T) {
 	}
 	opened, refused := newID(), newID()
 	l.accepted(l.says(opened, alpha, "PROPOSE", invitation(beta)))
+	l.accepted(l.says(opened, beta, "ACCEPT", `{"referenceId":"inv"}`))
+	l.accepted(l.says(opened, alpha, "OBSERVE", `{"subject":"x"}`)) // once the ACCEPT is delivered
 	if n := looked(string(opened)); n > 0 {
-		t.Errorf("opened after %d requests about it", n)
+		t.Errorf("opened with %d requests about it", n)
 	}
 	l.refused(l.says(refused, alpha, "PROPOSE", `{"proposalId":"p1","type":"offer","subject":"x","terms":{}}`), session.UnknownSession)
 	if n := looked(string(refused)); n == 0 {
