@@ -34,6 +34,7 @@ const (
 	LogStream          = "ASP_LOG"
 	LedgerBucket       = "ASP_LEDGER"
 	RestoredKey        = "restored"   // of the ledger's bucket: what the log was restored from
+	BrokerKeysKey      = "keys"       // of the ledger's bucket: every key that signed receipts
 	CheckpointKey      = "checkpoint" // of the ledger's bucket: the newest that witnesses have cosigned
 )
 

@@ -272,3 +272,53 @@ func TestRotatedWhileItStarts(t *testing.T) {
 		testkit.Must(t, rotates.Close())
 	}
 }
+
+// A broker with key files of before a rotation, or with some of them, would sign what nobody can verify. It does not start.
+func TestStaleBrokerKey(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"}
+	run := func() error {
+		s, err := server.Start(t.Context(), o)
+		if err == nil {
+			err = s.Close(t.Context())
+		}
+		return err
+	}
+	testkit.Must(t, run())
+	files := func(names ...string) (all map[string][]byte) {
+		all = map[string][]byte{}
+		for _, name := range names {
+			all[name] = must(os.ReadFile(filepath.Join(o.Data, name)))(t)
+		}
+		return all
+	}
+	first := files(server.BrokerSeed)
+	rotate := func() map[string][]byte {
+		must(server.RotateBrokerKey(o.Data, time.Now()))(t)
+		return files(server.BrokerSeed, server.BrokerKeysFile, server.BrokerSecret)
+	}
+	second := rotate()
+	third := rotate()
+	testkit.Must(t, run())
+	for name, c := range map[string]struct {
+		files map[string][]byte
+		lost  bool
+	}{
+		"of before both rotations": {first, true},
+		"of before the second":     {second, true},
+		"the newest key alone":     {map[string][]byte{server.BrokerSeed: third[server.BrokerSeed]}, true},
+		"all of them":              {third, false},
+	} {
+		for _, f := range []string{server.BrokerSeed, server.BrokerKeysFile, server.BrokerSecret} {
+			if err := os.Remove(filepath.Join(o.Data, f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			if text := c.files[f]; text != nil {
+				testkit.Must(t, os.WriteFile(filepath.Join(o.Data, f), text, 0o600))
+			}
+		}
+		if err := run(); c.lost != errors.Is(err, server.ErrKeyLost) || !c.lost && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

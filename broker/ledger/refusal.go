@@ -96,6 +96,9 @@ const unbounded = math.MaxInt64
 // bounded is the size up to which the log may be served.
 func (l *Ledger) bounded(size int64) int64 { return min(size, l.most.Load()) }
 
+// About describes [api.LedgerBucket].
+const About = "what the public log was restored from, and the broker's keys"
+
 // restored is the record of a log that a backup had.
 type restored struct {
 	Size int64 `json:"size"`
@@ -104,7 +107,7 @@ type restored struct {
 // openRestored notes how long the log was in the backup that it comes from. More leaves
 // may have been published since, so a longer log may contradict one that others have.
 func (l *Ledger) openRestored(ctx context.Context) (err error) {
-	l.state, err = l.o.Store.Bucket(ctx, api.LedgerBucket, "what the public log was restored from", 0)
+	l.state, err = l.o.Store.Bucket(ctx, api.LedgerBucket, About, 0)
 	if err != nil {
 		return err
 	}

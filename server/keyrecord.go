@@ -1,0 +1,70 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/ledger"
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/store"
+)
+
+// recordKeys notes in the store which keys sign, and insists that this broker has the newest of them. Its files may
+// be a copy of before a rotation, or of another installation: what it signed would fail its verification.
+func (b *Broker) recordKeys(ctx context.Context) error {
+	own := b.Options.Keys
+	if own == nil {
+		own = performatives.KeyHistory{{Key: b.Command.Key()}}
+	}
+	text, err := json.Marshal(own, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	bucket, err := b.Parts.Store.Bucket(ctx, api.LedgerBucket, ledger.About, 0)
+	if err != nil {
+		return err
+	}
+	for {
+		err := recordIn(ctx, bucket, own, text)
+		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrKeyExists) {
+			return err
+		}
+	}
+}
+
+func recordIn(ctx context.Context, bucket *store.Bucket, own performatives.KeyHistory, text []byte) error {
+	e, err := bucket.Get(ctx, api.BrokerKeysKey)
+	if errors.Is(err, store.ErrNoKey) {
+		_, err = bucket.Create(ctx, api.BrokerKeysKey, text)
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	known, err := performatives.ReadKeyHistory(e.Value)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the store's record of the broker's keys: %w", err)
+	case follows(own, known) && len(own) == len(known):
+		return nil
+	case follows(own, known):
+		_, err = bucket.Update(ctx, api.BrokerKeysKey, text, e.Revision)
+		return err
+	case follows(known, own):
+		next := known[len(own)]
+		return fmt.Errorf("%w: %s has the seed of %s, which %s replaced at %s", ErrKeyLost, BrokerSeed, own.Newest(), next.Key, next.Since)
+	case own.Newest() == known.Newest():
+		return fmt.Errorf("%w: the data directory lacks %s, with the keys before %s", ErrKeyLost, BrokerKeysFile, own.Newest())
+	}
+	return fmt.Errorf("%w: the store's newest key is %s, and %s has the seed of %s", ErrKeyLost, known.Newest(), BrokerSeed, own.Newest())
+}
+
+// follows reports whether a history begins with another one.
+func follows(longer, shorter performatives.KeyHistory) bool {
+	return len(longer) >= len(shorter) && slices.EqualFunc(longer[:len(shorter)], shorter, func(a, b performatives.KeyRecord) bool { return a.Key == b.Key })
+}
