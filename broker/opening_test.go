@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/broker/limits"
@@ -72,4 +71,3 @@ func TestOpensUnlisted(t *testing.T) {
 		s.Check(alpha, beta)
 	}
 }
-

@@ -182,6 +182,9 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if s.lock, err = o.lock(); err != nil {
 		return s, err
 	}
+	if err := finished(o.Data); err != nil {
+		return s, err
+	}
 	if s.keys, err = openKeys(o.Data); err != nil {
 		return s, err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,18 +64,44 @@ func Keys(dir string) (files map[string][]byte, err error) {
 	return files, nil
 }
 
-// Empty returns an error if a data directory already holds keys or a store.
-func Empty(dir string) error {
-	files, err := Keys(dir)
-	if err != nil {
-		return err
+// ErrUnfinished means that a restore into a data directory did not end.
+var ErrUnfinished = errors.New("a restore into the data directory did not end: remove the directory, and restore again")
+
+// unfinished is there while a store is restored.
+const unfinished = "restore.unfinished"
+
+// finished returns ErrUnfinished of a data directory that has a part of a store.
+func finished(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, unfinished)); !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, ErrUnfinished)
 	}
-	for name := range files {
-		return fmt.Errorf("%s already exists; parley never overwrites a key", filepath.Join(dir, name))
+	return nil
+}
+
+// BeginRestore refuses a data directory that holds a store, or keys if these are to be restored too. Until finish is called with
+// nil, no broker starts on it.
+func BeginRestore(dir string, keys bool) (finish func(error) error, err error) {
+	if err := finished(dir); err != nil {
+		return nil, err
+	}
+	if keys {
+		files, err := Keys(dir)
+		if err != nil {
+			return nil, err
+		}
+		for name := range files {
+			return nil, fmt.Errorf("%s already exists; parley never overwrites a key", filepath.Join(dir, name))
+		}
 	}
 	store := filepath.Join(dir, "nats")
 	if _, err := os.Stat(store); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s already exists; parley never overwrites a store", store)
+		return nil, fmt.Errorf("%s already exists; parley never overwrites a store", store)
 	}
-	return nil
+	marker := filepath.Join(dir, unfinished)
+	return func(failed error) error {
+		if failed == nil {
+			failed = errors.Join(os.Remove(marker), syncDir(dir))
+		}
+		return failed
+	}, WriteSecret(marker, nil)
 }

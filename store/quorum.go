@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,35 @@ import (
 // A leader sends a heartbeat each second, which followers answer. One that was silent for a few of them
 // stores nothing now. The leader itself goes on leading for up to 20 seconds.
 const silentAfter = 4 * time.Second
+
+// A failure is why the last append was not stored, and when.
+type failure struct {
+	why error
+	at  time.Time
+}
+
+// failedFor is how long an append that failed says that the next would. A server whose disk was full may store nothing
+// until it is restarted, and tells nobody.
+const failedFor = time.Minute
+
+// noteAppend notes how an append ended. On several servers an election fails some, and the next may be stored.
+func (s *Store) noteAppend(err error) {
+	switch {
+	case err == nil:
+		s.failed.Store(nil)
+	case errors.Is(writeError(err), ErrConflict): // says nothing of the next
+	case !s.replicated.Load() && !errors.Is(err, errDisconnected):
+		s.failed.Store(&failure{err, time.Now()})
+	}
+}
+
+// Appends returns why the last append failed, nil if it did not, or long ago.
+func (s *Store) Appends() error {
+	if f := s.failed.Load(); f != nil && time.Since(f.at) < failedFor {
+		return fmt.Errorf("the last act could not be stored: %w", f.why)
+	}
+	return nil
+}
 
 // Writable reports whether a stream could store something now, each of its shards, and if not, why: it has a leader,
 // and the leader reaches so many others that they are a majority.

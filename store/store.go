@@ -65,8 +65,9 @@ type Store struct {
 	lease     *lease
 	work      *background.Group
 
-	replicated atomic.Bool // other servers than the leader answer direct gets, see leader.go
-	syncFailed atomic.Bool // what was acknowledged may not be on disk, and never will be known to be
+	replicated atomic.Bool             // other servers than the leader answer direct gets, see leader.go
+	failed     atomic.Pointer[failure] // of the last append, nil if it was stored
+	syncFailed atomic.Bool             // what was acknowledged may not be on disk, and never will be known to be
 }
 
 // Open makes sure that the streams exist. It waits for JetStream while a

@@ -48,6 +48,7 @@ func (s *Store) tryAppend(id performatives.SessionID, entry []byte, beside Heade
 		return 0, err
 	}
 	o := <-sent.done
+	s.noteAppend(o.err)
 	return o.sequence, o.err
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -188,26 +189,34 @@ func (s *serve) restoreFile(cmd *cobra.Command, name string, check bool, o backu
 }
 
 // restore writes the keys and creates the streams.
-func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.File, o backup.Options) error {
+func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.File, o backup.Options) (err error) {
 	if err := s.external(); err != nil {
 		return err
 	}
-	external := s.NATS != ""
-	if has, err := server.Keys(s.Data); err != nil {
+	has, err := server.Keys(s.Data)
+	switch {
+	case err != nil:
 		return err
-	} else if !external || len(has) == 0 {
-		if err := server.Empty(s.Data); err != nil {
+	case len(keys) == 0 && has[server.BrokerSeed] == nil:
+		return advise(errors.New("the backup has no keys"), "Copy the key files that were kept elsewhere to %s first: %s, and %s and %s if the key was rotated.",
+			s.Data, server.BrokerSeed, server.BrokerKeysFile, server.BrokerSecret)
+	case s.NATS == "":
+		if s.Replicas = cmp.Or(s.Replicas, 1); s.Replicas > 1 {
+			return usage(errors.New("--replicas needs --nats: an embedded server is one alone"))
+		}
+		s.Listen = "127.0.0.1:-1" // a random port that no client knows
+		var finish func(error) error
+		if finish, err = server.BeginRestore(s.Data, len(keys) > 0); err != nil {
 			return err
 		}
-		for _, key := range keys {
-			if err := server.WriteSecret(filepath.Join(s.Data, filepath.Base(key.Name)), key.Data); err != nil {
-				return err
-			}
-		}
+		defer func() { err = finish(err) }()
+	case len(has) > 0:
+		keys = nil // it has them
 	}
-	if !external {
-		s.Listen = "127.0.0.1:-1" // a random port that no client knows
-		s.Replicas = cmp.Or(s.Replicas, 1)
+	for _, key := range keys {
+		if err := server.WriteSecret(filepath.Join(s.Data, filepath.Base(key.Name)), key.Data); err != nil {
+			return err
+		}
 	}
 	nc, stop, err := server.Store(s.Options)
 	if err != nil {

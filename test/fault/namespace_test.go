@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,6 +78,12 @@ func TestFullDisk(t *testing.T) {
 		w.grows(c)
 		ballast := fill(t, filepath.Join(disk, "ballast"))
 		k.standsStill()
+		testkit.Eventually(t, "the broker says that it stores nothing", func() bool {
+			health, err := http.Get("http://" + c.HTTPAddr + "/healthz")
+			testkit.Must(t, err)
+			testkit.Must(t, health.Body.Close())
+			return health.StatusCode == http.StatusServiceUnavailable
+		})
 		testkit.Must(t, os.Remove(ballast))
 		c.Kill()
 		c = testkit.StartBrokerProcess(t, o)
