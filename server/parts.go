@@ -53,7 +53,7 @@ func (b *Broker) openParts(ctx context.Context) (err error) {
 		what string
 		open func(context.Context) error
 	}{
-		{"the broker's keys", b.recordKeys},
+		{"keys", b.recordKeys},
 		{"registry", b.openRegistry},
 		{"terms schemas", b.openTerms},
 		{"custody", b.openCustody},

@@ -56,6 +56,8 @@ func TestRestoredIsComplete(t *testing.T) {
 			for key, seed := range keys {
 				testkit.Must(t, server.WriteSecret(o.Data+"/"+key, seed))
 			}
+		} else { // the server knows the other keys of this directory
+			testkit.Must(t, os.WriteFile(filepath.Join(o.Data, server.BrokerSeed), keys[server.BrokerSeed], 0o600))
 		}
 		nc, stop, err := server.Store(o)
 		testkit.Must(t, err)

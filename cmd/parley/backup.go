@@ -44,9 +44,8 @@ escalation inbox and the keys in --data to one file, mode 0600, while brokers ke
 running. In a directory, the file's name contains the time.
 
 Whoever has the file can act as the broker, because it contains broker.nk. If you
-omit the keys with --without-keys, back them up separately: without broker.nk, a
-broker does not start on a restored --data, and signs with a new key on a restored
-external server. The file is a tar of JetStream snapshots.`,
+omit the keys with --without-keys, back them up separately: a store is restored to
+them, and no broker starts on it with another key. The file is a tar of JetStream snapshots.`,
 		Example: `  parley backup /var/backups/parley.tar --data /var/lib/parley
   parley backup /var/backups/ --nats nats://nats.example.com
   parley restore /var/backups/parley.tar --check`,
@@ -146,6 +145,8 @@ is a new --data directory for an embedded server, or an external server (--nats)
 without these streams. For an external server the keys go to --data if it has
 none, and the server needs the same configuration as before. Nothing is ever
 overwritten. No broker may run on the target.
+
+A restore that was stopped leaves a directory on which no broker starts.
 
 The next broker recovers side effects that the backup lacks, as after a crash. Then
 'parley session verify --all' checks the result.
