@@ -201,6 +201,7 @@ func explain(cmd *cobra.Command, err error) error {
 	if url == "" {
 		url = nats.DefaultURL
 	}
+	url = natslogin.WithoutPassword(url)
 	var hint string
 	_, unreachable := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

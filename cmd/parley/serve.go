@@ -20,6 +20,7 @@ import (
 
 	"github.com/parley-asp/parley/broker/turns"
 	"github.com/parley-asp/parley/client/natscontext"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -224,9 +225,9 @@ func (s *serve) explainStart(err error) error {
 				hint = "a server in operator mode needs --creds " + own
 			}
 		}
-		return advise(fmt.Errorf("--nats %s: %w", s.NATS, err), "'parley nats-config --data %s' prints the configuration that the server needs; %s.", s.Data, hint)
+		return advise(fmt.Errorf("--nats %s: %w", natslogin.WithoutPassword(s.NATS), err), "'parley nats-config --data %s' prints the configuration that the server needs; %s.", s.Data, hint)
 	case s.NATS != "" && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrAuthorization)):
-		return fmt.Errorf("--nats %s: %w", s.NATS, err)
+		return fmt.Errorf("--nats %s: %w", natslogin.WithoutPassword(s.NATS), err)
 	}
 	return err
 }
