@@ -214,3 +214,11 @@ func TestDoctorUnreadableKeys(t *testing.T) {
 		}
 	}
 }
+
+// Two listeners that are to have one address.
+func TestDoctorSharedAddress(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Data: t.TempDir(), HTTP: testkit.FreeAddress(t)}
+	o.Listen = o.HTTP
+	wants(t, o, "port", "fail --listen "+o.Listen+" is the address of --http")
+}
