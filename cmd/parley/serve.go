@@ -153,11 +153,17 @@ func (s *serve) complete(flags *pflag.FlagSet, errs io.Writer) error {
 	if err := s.kit.complete(&s.Options); err != nil {
 		return usage(err)
 	}
+	if err := s.checkPlaces(); err != nil {
+		return usage(err)
+	}
 	if err := s.Witnesses.Check(); err != nil {
 		return usage(fmt.Errorf("--witness: %w", err))
 	}
 	if err := s.external(); err != nil {
 		return err
+	}
+	if s.Replicas > 1 && s.NATS == "" {
+		return usage(fmt.Errorf("--replicas %d needs a cluster at --nats: the embedded server keeps one", s.Replicas))
 	}
 	if err := s.Check(); err != nil {
 		return s.explainStart(err)
