@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client/internal/web"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -111,7 +112,7 @@ func dial(ctx context.Context, c *config, name, title string) (*link, error) {
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			l.broker.Store(nil)
-			l.log.Info("connected again", slog.String("url", nc.ConnectedUrl()))
+			l.log.Info("connected again", slog.String("url", nc.ConnectedUrlRedacted()))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			l.waiting.denied(err)
@@ -121,7 +122,7 @@ func dial(ctx context.Context, c *config, name, title string) (*link, error) {
 	options = append(append(options, c.login...), c.more...)
 	var err error
 	if l.nc, err = nats.Connect(c.url, options...); err != nil {
-		return nil, fmt.Errorf("client: %s: %w", c.url, err)
+		return nil, fmt.Errorf("client: %s: %w", natslogin.WithoutPassword(c.url), err)
 	}
 	if _, ends := ctx.Deadline(); !ends {
 		var cancel context.CancelFunc
@@ -134,7 +135,7 @@ func dial(ctx context.Context, c *config, name, title string) (*link, error) {
 		if last != nil {
 			err = fmt.Errorf("%w (%w)", last, err)
 		}
-		return nil, fmt.Errorf("client: no connection to %s: %w", c.url, err)
+		return nil, fmt.Errorf("client: no connection to %s: %w", natslogin.WithoutPassword(c.url), err)
 	}
 	return l, nil
 }

@@ -250,7 +250,8 @@ func RotateBrokerKey(dir string, now time.Time) (performatives.KeyHistory, error
 	return r.history, nil
 }
 
-// replaceFile writes a file, mode 0600, so that a crash leaves the old one or the new one.
+// replaceFile writes a file, mode 0600, so that a crash leaves the old one or the new one. It has the owner of the old
+// one, or of the broker's seed.
 func replaceFile(path string, text []byte) (err error) {
 	next, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
@@ -261,10 +262,11 @@ func replaceFile(path string, text []byte) (err error) {
 			os.Remove(next.Name()) //nolint:errcheck // the error is reported
 		}
 	}()
+	dir := filepath.Dir(path)
 	_, err = next.Write(text)
-	err = errors.Join(err, next.Sync(), next.Close())
+	err = errors.Join(err, ownAs(next, path, filepath.Join(dir, BrokerSeed), dir), next.Sync(), next.Close())
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(next.Name(), path), syncDir(filepath.Dir(path)))
+	return errors.Join(os.Rename(next.Name(), path), syncDir(dir))
 }

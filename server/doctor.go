@@ -3,10 +3,10 @@ package server
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/natslogin"
 )
 
 // A Finding is one thing that Examine looked at.
@@ -39,14 +39,12 @@ type examiner struct {
 	findings []Finding
 }
 
-// userinfo is what a URL has before its host.
-var userinfo = regexp.MustCompile(`://[^/?#@\s,]*@`)
-
 // WithoutPasswords takes users and passwords out of the URLs in a text.
-func WithoutPasswords(text string) string { return userinfo.ReplaceAllString(text, "://xxxxx@") }
+func WithoutPasswords(text string) string { return natslogin.WithoutPasswords(text) }
 
 func (e *examiner) add(status Status, check, do, what string, args ...any) {
-	e.findings = append(e.findings, Finding{status, check, WithoutPasswords(fmt.Sprintf(what, args...)), WithoutPasswords(do)})
+	what = natslogin.Redact(fmt.Sprintf(what, args...), e.o.NATS)
+	e.findings = append(e.findings, Finding{status, check, what, natslogin.Redact(do, e.o.NATS)})
 }
 
 // Examine looks for what is wrong with the installation that Start would run with these options,

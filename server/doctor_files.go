@@ -127,8 +127,16 @@ func (e *examiner) keys(dir string) {
 	key, err := readBrokerKey(dir)
 	_, forged := errors.AsType[*performatives.HistoryError](err)
 	lost := errors.Is(err, ErrKeyLost)
-	if lost || forged {
+	_, unread := ReadSeed(filepath.Join(dir, BrokerSeed))
+	switch {
+	case lost || forged:
 		fault(Fail, "Restore "+BrokerSeed+", "+BrokerKeysFile+" and "+BrokerSecret+" from a backup or another broker: without them the broker does not start.", "%s: %v", dir, err)
+	case err == nil, errors.Is(err, fs.ErrNotExist), unread != nil && err.Error() == unread.Error():
+		// There is no fault, or the one of the seed, which is told below.
+	case errors.Is(err, fs.ErrPermission):
+		fault(Fail, "Let the broker's user read it.", "%v", err)
+	default:
+		fault(Fail, "Restore the file from a backup or another broker: as it is, the broker does not start.", "%v", err)
 	}
 	if key.pair != nil {
 		key.pair.Wipe()

@@ -88,17 +88,24 @@ func (e *examiner) ports() {
 	if e.o.NATS == "" {
 		listeners = append(listeners, struct{ flag, address string }{"listen", e.o.Listen}, struct{ flag, address string }{"websocket", e.o.Websocket})
 	}
+	held := map[string]string{} // by port, the flag of what was found free
 	for _, l := range listeners {
 		if l.address == "" || strings.HasSuffix(l.address, ":-1") {
 			continue
 		}
+		_, port, _ := net.SplitHostPort(l.address) // what is none, Listen refuses
 		listener, err := net.Listen("tcp", l.address)
 		switch {
 		case err == nil:
-			listener.Close() //nolint:errcheck // nobody connected
+			defer listener.Close() //nolint:errcheck // nobody connected
+			if port != "0" {
+				held[port] = l.flag
+			}
 			e.add(OK, "port", "", "--%s %s is free", l.flag, l.address)
 		case errors.Is(err, syscall.EADDRINUSE) && e.running:
 			e.add(OK, "port", "", "--%s %s is in use by this installation, which runs", l.flag, l.address)
+		case errors.Is(err, syscall.EADDRINUSE) && held[port] != "":
+			e.add(Fail, "port", "Set --"+l.flag+" to another address.", "--%s %s is the address of --%s", l.flag, l.address, held[port])
 		case errors.Is(err, syscall.EADDRINUSE):
 			e.add(Fail, "port", "Stop the other process, or set --"+l.flag+" to another address.", "--%s %s is in use by another process", l.flag, l.address)
 		default:

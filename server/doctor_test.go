@@ -195,3 +195,30 @@ func TestDoctorDirectory(t *testing.T) {
 		t.Errorf("files are left: %v", before)
 	}
 }
+
+// Key files that the broker cannot read, each told once.
+func TestDoctorUnreadableKeys(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		server.BrokerKeysFile: server.BrokerKeysFile,
+		server.BrokerSecret:   server.BrokerSecret + " does not contain a secret",
+		server.BrokerSeed:     server.BrokerSeed + " does not contain an nkey seed",
+	} {
+		o := server.Options{Data: t.TempDir()}
+		_, err := server.Config(o.Data, 1) // makes the keys
+		testkit.Must(t, err)
+		testkit.Must(t, os.WriteFile(filepath.Join(o.Data, file), []byte("{"), 0o600))
+		got := found(t, o, "keys")
+		if !strings.Contains(got, want) || strings.Count(got, "fail ") != 1 {
+			t.Errorf("of a broken %s it says %q", file, got)
+		}
+	}
+}
+
+// Two listeners that are to have one address.
+func TestDoctorSharedAddress(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Data: t.TempDir(), HTTP: testkit.FreeAddress(t)}
+	o.Listen = o.HTTP
+	wants(t, o, "port", "fail --listen "+o.Listen+" is the address of --http")
+}

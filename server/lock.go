@@ -34,7 +34,13 @@ func lockBy(data string, flock func(*os.File) error) (*os.File, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(filepath.Join(data, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	path := filepath.Join(data, "lock")
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		ownAs(file, data) //nolint:errcheck // only a user who may write the directory of another sees to that
+	} else {
+		file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -43,14 +43,10 @@ func (t TLS) server(log *zap.Logger) (*tls.Config, *certificate, error) {
 	if t.CA == "" {
 		return config, own, nil
 	}
-	text, err := os.ReadFile(t.CA)
-	if err != nil {
-		return nil, nil, fmt.Errorf("TLS CA: %w", err)
+	if config.ClientCAs, err = t.pool(); err != nil {
+		return nil, nil, err
 	}
-	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-	if !config.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, nil, fmt.Errorf("TLS CA: no certificate in %s", t.CA)
-	}
+	config.ClientAuth = tls.RequireAndVerifyClientCert
 	return config, own, nil
 }
 
@@ -67,4 +63,39 @@ func (t TLS) Client(url string) []nats.Option {
 		options = append(options, nats.ClientCert(t.Cert, t.Key))
 	}
 	return options
+}
+
+// Web is the configuration of an HTTPS client that does as Client does; nil is the usual one.
+func (t TLS) Web() (*tls.Config, error) {
+	if t == (TLS{}) {
+		return nil, nil //nolint:nilnil // as net/http has it
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t.CA != "" {
+		var err error
+		if config.RootCAs, err = t.pool(); err != nil {
+			return nil, err
+		}
+	}
+	if t.Cert != "" {
+		own, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("TLS certificate: %w", err)
+		}
+		config.Certificates = []tls.Certificate{own}
+	}
+	return config, nil
+}
+
+// pool reads the CA.
+func (t TLS) pool() (*x509.CertPool, error) {
+	text, err := os.ReadFile(t.CA)
+	if err != nil {
+		return nil, fmt.Errorf("TLS CA: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("TLS CA: no certificate in %s", t.CA)
+	}
+	return pool, nil
 }

@@ -7,6 +7,7 @@ package publiclog
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -39,6 +40,16 @@ func New(at string, key signednote.Verifier, witnesses []signednote.Verifier) (*
 		return nil, err
 	}
 	return &Log{strings.TrimSuffix(at, "/"), key, witnesses, http.Client{Timeout: timeout}}, nil
+}
+
+// UseTLS has another configuration of TLS than the system's, such as one with a private CA.
+func (l *Log) UseTLS(config *tls.Config) {
+	transport := &http.Transport{}
+	if usual, ok := http.DefaultTransport.(*http.Transport); ok {
+		transport = usual.Clone()
+	}
+	transport.TLSClientConfig = config
+	l.http.Transport = transport
 }
 
 // Bounds of what a log answers.

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/server"
 )
 
@@ -165,7 +166,15 @@ func valueOf(f *pflag.Flag) any {
 		}
 		return all
 	}
-	return typed(f, server.WithoutPasswords(f.Value.String()))
+	return typed(f, redacted(f))
+}
+
+// redacted is a flag's value without passwords.
+func redacted(f *pflag.Flag) string {
+	if f.Name == "nats" {
+		return natslogin.WithoutPassword(f.Value.String())
+	}
+	return server.WithoutPasswords(f.Value.String())
 }
 
 // typed is the text of a number or a boolean as such.

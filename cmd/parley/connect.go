@@ -139,9 +139,9 @@ func dial(ctx context.Context, cmd *cobra.Command, more ...client.Option) (conne
 	if err != nil {
 		return connection{}, err
 	}
-	files := server.TLS{Cert: text(cmd, "tls-cert"), Key: text(cmd, "tls-key"), CA: text(cmd, "tls-ca")}
-	if (files.Cert == "") != (files.Key == "") {
-		return connection{}, usage(errors.New("--tls-cert needs --tls-key, and the other way round"))
+	files, err := tlsFiles(cmd)
+	if err != nil {
+		return connection{}, err
 	}
 	options = append(options, client.NATS(nats.RetryOnFailedConnect(false)), client.NATS(files.Client("tls://")...))
 	options = append(options, more...)
@@ -161,6 +161,15 @@ func dial(ctx context.Context, cmd *cobra.Command, more ...client.Option) (conne
 		return connection{}, err
 	}
 	return connection{Calls: &principal.Calls, principal: principal}, nil
+}
+
+// tlsFiles are those that the connection flags name.
+func tlsFiles(cmd *cobra.Command) (server.TLS, error) {
+	files := server.TLS{Cert: text(cmd, "tls-cert"), Key: text(cmd, "tls-key"), CA: text(cmd, "tls-ca")}
+	if (files.Cert == "") != (files.Key == "") {
+		return files, usage(errors.New("--tls-cert needs --tls-key, and the other way round"))
+	}
+	return files, nil
 }
 
 // credentials returns how to sign and to log in: as flags say, else with the operator's key
@@ -201,6 +210,7 @@ func explain(cmd *cobra.Command, err error) error {
 	if url == "" {
 		url = nats.DefaultURL
 	}
+	url = natslogin.WithoutPassword(url)
 	var hint string
 	_, unreachable := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/cmd/parley/demo"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/server"
 )
 
@@ -116,11 +117,12 @@ func operatorOf(cmd *cobra.Command, o *demo.Options) (reach string, err error) {
 	if o.URL == "" {
 		return "", nil
 	}
-	seed, reach := text(cmd, "operator"), "--url "+o.URL+" --key "+text(cmd, "operator")
+	url := natslogin.WithoutPassword(o.URL)
+	seed, reach := text(cmd, "operator"), "--url "+url+" --key "+text(cmd, "operator")
 	if seed == "" {
-		seed, reach = filepath.Join(text(cmd, "data"), server.OperatorSeed), "--url "+o.URL+" --data "+text(cmd, "data")
+		seed, reach = filepath.Join(text(cmd, "data"), server.OperatorSeed), "--url "+url+" --data "+text(cmd, "data")
 		if _, err := os.Stat(seed); os.IsNotExist(err) {
-			return "--url " + o.URL, nil
+			return "--url " + url, nil
 		}
 	}
 	o.Operator, err = server.ReadSeed(seed)

@@ -51,7 +51,7 @@ func (s *serve) doctor(cmd *cobra.Command) error {
 	switch {
 	case err != nil:
 		findings = append(findings, server.Finding{
-			Status: server.Fail, Check: "configuration", What: strings.ReplaceAll(err.Error(), "\n", "; "), Do: "'parley config check' checks the file, 'parley serve --help' lists the flags.",
+			Status: server.Fail, Check: "configuration", What: strings.ReplaceAll(withoutPasswords(cmd, err.Error()), "\n", "; "), Do: "'parley config check' checks the file, 'parley serve --help' lists the flags.",
 		})
 	case s.config != "":
 		findings = append(findings, server.Finding{Status: server.OK, Check: "configuration", What: s.config + " is valid"})

@@ -180,5 +180,16 @@ func openLog(cmd *cobra.Command) (*publiclog.Log, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("--log-url: %w", err))
 	}
+	files, err := tlsFiles(cmd)
+	if err != nil {
+		return nil, err
+	}
+	config, err := files.Web()
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		l.UseTLS(config)
+	}
 	return l, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -82,12 +83,12 @@ func report(cmd *cobra.Command, args []string, err error) int {
 		status = misuse
 	}
 	if asked(cmd, "log-json") { // serve logs its end, too
-		logTo(cmd.ErrOrStderr(), zap.ErrorLevel, true).Error(cmd.CommandPath()+" ends", zap.Error(err), zap.Int("status", status))
+		logTo(cmd.ErrOrStderr(), zap.ErrorLevel, true).Error(cmd.CommandPath()+" ends", zap.String("error", withoutPasswords(cmd, err.Error())), zap.Int("status", status))
 		return status
 	}
 	text := plainError(cmd, err, status)
 	if wantsJSON(cmd, args) {
-		text = jsonError(err)
+		text = jsonError(cmd, err)
 	}
 	io.WriteString(cmd.ErrOrStderr(), text) //nolint:errcheck // nowhere to report it
 	return status
@@ -103,7 +104,7 @@ func plainError(cmd *cobra.Command, err error, status int) string {
 	if refusal, ok := errors.AsType[*session.Refusal](err); ok {
 		return fmt.Sprintf("%s: refused: %s (%s)\n%s", cmd.CommandPath(), render.Clean(refusal.Message), refusal.Code, faults(refusal))
 	}
-	text := cmd.CommandPath() + ": " + harmless(err.Error()) + "\n"
+	text := cmd.CommandPath() + ": " + harmless(withoutPasswords(cmd, err.Error())) + "\n"
 	if status == misuse {
 		text += "See " + cmd.CommandPath() + " --help.\n"
 	}
@@ -112,22 +113,31 @@ func plainError(cmd *cobra.Command, err error, status int) string {
 
 // jsonError formats an error as the broker formats a refusal. Other errors have
 // no code.
-func jsonError(err error) string {
+func jsonError(cmd *cobra.Command, err error) string {
+	message := withoutPasswords(cmd, err.Error())
 	var value any = struct {
 		Error struct {
 			Message string `json:"message"`
 		} `json:"error"`
 	}{struct {
 		Message string `json:"message"`
-	}{err.Error()}}
+	}{message}}
 	if refusal, ok := errors.AsType[*session.Refusal](err); ok {
 		value = api.Refused(refusal)
 	}
 	text, fault := json.Marshal(value, json.Deterministic(true), jsontext.WithIndent("  "))
 	if fault != nil {
-		return harmless(err.Error()) + "\n"
+		return harmless(message) + "\n"
 	}
 	return render.JSON(string(text)) + "\n"
+}
+
+// withoutPasswords takes users and passwords out of the URLs in a text, also where a library repeats that of a flag.
+func withoutPasswords(cmd *cobra.Command, message string) string {
+	for _, flag := range []string{"nats", "url"} {
+		message = natslogin.Redact(message, text(cmd, flag))
+	}
+	return message
 }
 
 // harmless escapes an error's text. Only its line feeds are ours.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/parley-asp/parley/broker/turns"
 	"github.com/parley-asp/parley/client/natscontext"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
@@ -152,11 +153,17 @@ func (s *serve) complete(flags *pflag.FlagSet, errs io.Writer) error {
 	if err := s.kit.complete(&s.Options); err != nil {
 		return usage(err)
 	}
+	if err := s.checkPlaces(); err != nil {
+		return usage(err)
+	}
 	if err := s.Witnesses.Check(); err != nil {
 		return usage(fmt.Errorf("--witness: %w", err))
 	}
 	if err := s.external(); err != nil {
 		return err
+	}
+	if s.Replicas > 1 && s.NATS == "" {
+		return usage(fmt.Errorf("--replicas %d needs a cluster at --nats: the embedded server keeps one", s.Replicas))
 	}
 	if err := s.Check(); err != nil {
 		return s.explainStart(err)
@@ -224,9 +231,9 @@ func (s *serve) explainStart(err error) error {
 				hint = "a server in operator mode needs --creds " + own
 			}
 		}
-		return advise(fmt.Errorf("--nats %s: %w", s.NATS, err), "'parley nats-config --data %s' prints the configuration that the server needs; %s.", s.Data, hint)
+		return advise(fmt.Errorf("--nats %s: %w", natslogin.WithoutPassword(s.NATS), err), "'parley nats-config --data %s' prints the configuration that the server needs; %s.", s.Data, hint)
 	case s.NATS != "" && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrAuthorization)):
-		return fmt.Errorf("--nats %s: %w", s.NATS, err)
+		return fmt.Errorf("--nats %s: %w", natslogin.WithoutPassword(s.NATS), err)
 	}
 	return err
 }

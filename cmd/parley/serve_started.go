@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/server"
 )
 
@@ -50,7 +51,7 @@ func (s *serve) facts(n *server.Server) []fact {
 	}
 	host, _ := os.Hostname() // it serves without a name, too
 	facts := []fact{
-		{"NATS", n.URL, fmt.Sprintf(" (%s server, version %s)", where, n.Broker.Options.Conn.ConnectedServerVersion())},
+		{"NATS", natslogin.WithoutPassword(n.URL), fmt.Sprintf(" (%s server, version %s)", where, n.Broker.Options.Conn.ConnectedServerVersion())},
 		{"WebSocket", n.WebsocketURL, ""},
 	}
 	if n.HTTPAddr != "" {
