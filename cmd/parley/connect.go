@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -220,6 +221,8 @@ func explain(cmd *cobra.Command, err error) error {
 		return err
 	case untrusted:
 		hint = "The certificate of the server at " + url + " is not trusted. --tls-ca FILE names its CA."
+	case text(cmd, "tls-cert") == "" && (strings.Contains(err.Error(), "tls: certificate required") || strings.Contains(err.Error(), "closed by remote after TLS handshake")):
+		hint = "The server at " + url + " lets in only clients with a certificate. --tls-cert and --tls-key name one."
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		hint = "The broker at " + url + " refused this login.\nLog in as a registered principal with --as agent://… --key alpha.nk, whose login key is in alpha.login.nk, or as the operator with --data DIR, which holds " + server.OperatorSeed + "."
 	case errors.Is(err, natslogin.ErrNonce):
