@@ -3,30 +3,15 @@
 package server
 
 import (
-	"errors"
 	"io/fs"
-	"os"
 	"syscall"
 )
 
-// ownAs gives a new file the owner of the first of these paths that is there: what root writes, the broker's user reads.
-func ownAs(file *os.File, paths ...string) error {
-	for _, path := range paths {
-		info, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		of, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			return nil
-		}
-		if err := file.Chown(int(of.Uid), int(of.Gid)); err != nil && int(of.Uid) != os.Geteuid() {
-			return err
-		} // else only the group is another, to which mode 0600 gives nothing
-		return nil
+// ownerOf is the user and the group of a file.
+func ownerOf(info fs.FileInfo) (user, group int, known bool) {
+	of, known := info.Sys().(*syscall.Stat_t)
+	if !known {
+		return 0, 0, false
 	}
-	return nil
+	return int(of.Uid), int(of.Gid), true
 }
