@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -115,11 +114,6 @@ func (k *keyed) works(program string) {
 			k.log = out
 		}
 	}
-}
-
-func (k *keyed) runs(program string, args ...string) (string, error) {
-	out, err := exec.Command(program, append(args, "--url", k.url, "--data", k.data)...).CombinedOutput()
-	return string(out), err
 }
 
 // says has the hosted agent say something, over HTTP.

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -38,7 +40,8 @@ type load struct {
 type talk struct {
 	id       performatives.SessionID
 	mode     string
-	accepted []api.Acceptance // in the order of the answers
+	accepted []api.Acceptance   // in the order of the answers
+	offer    performatives.Body // the last one
 }
 
 // begins has so many pairs negotiate, each one session after the other, and one pair in one session all the time.
@@ -169,11 +172,21 @@ func (w *world) letIn(p *testkit.Principal) (nc *nats.Conn, err error) {
 
 // says submits an act until it is answered. The only refusal that is no fault is unavailable.
 func (l *load) says(nc *nats.Conn, t *talk, by *testkit.Principal, line line, last performatives.MessageID) (a api.Acceptance, err error) {
-	body, text := performatives.NewBody(line.act), line.text(last)
+	text := line.text(last)
+	draft := func(*performatives.Draft) {}
+	if t.mode == "binding/1" {
+		if text, draft, err = t.binds(by, line.act, text); err != nil {
+			return a, err
+		}
+	}
+	body := performatives.NewBody(line.act)
 	if err := json.Unmarshal([]byte(text), body); err != nil {
 		return a, err
 	}
-	envelope := by.Envelope(t.id, body)
+	envelope := by.Envelope(t.id, body, draft)
+	if line.act == performatives.Propose || line.act == performatives.Counter {
+		t.offer = body
+	}
 	var m *nats.Msg
 	if testkit.Until(l.ctx, func() bool {
 		m, err = nc.Request(api.Submit(by.Agent, t.id), envelope, 20*time.Second)
@@ -200,4 +213,19 @@ func (l *load) says(nc *nats.Conn, t *talk, by *testkit.Principal, line line, la
 	}
 	t.accepted = append(t.accepted, a)
 	return a, nil
+}
+
+// binds signs an offer, or the acceptance of the last one, as the agreement that it makes, and links it.
+func (t *talk) binds(by *testkit.Principal, act performatives.Performative, text string) (string, func(*performatives.Draft), error) {
+	n := len(t.accepted)
+	if n < 2 { // the invitation and its answer
+		return text, func(*performatives.Draft) {}, nil
+	}
+	party := agreement.Party{Signer: by.Signer, Session: t.id, At: time.Now(), Self: by.Agent, Other: beta, Offer: t.offer}
+	if by.Agent == beta {
+		party.Other = alpha
+	}
+	body, err := party.Complete(act, jsontext.Value(text))
+	link := &performatives.Link{Sequence: uint64(n), PreviousHash: t.accepted[n-1].Hash}
+	return string(body), func(d *performatives.Draft) { d.Link = link }, err
 }

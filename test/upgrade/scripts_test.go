@@ -47,7 +47,7 @@ func opened(mode, more string) []line {
 	}
 }
 
-// scripts have an escalation that a human decides, obligations that are delivered, and three modes.
+// scripts have an escalation that a human decides, obligations that are delivered, and all four modes.
 var scripts = []script{
 	{"asp/1", append(opened("asp/1", "}"),
 		line{alpha, performatives.Escalate, `{"reason":"authority-limit","urgency":"low","context":"may I?","referenceId":"p2"}`, session.Escalated},
@@ -61,6 +61,9 @@ var scripts = []script{
 	)},
 	{"bilateral/1", append(opened("bilateral/1", assessed),
 		line{alpha, performatives.Accept, `{"referenceId":"p2"` + assessed, session.Closed},
+	)},
+	{"binding/1", append(opened("binding/1", "}"),
+		line{alpha, performatives.Accept, `{"referenceId":"p2"}`, session.Closed},
 	)},
 	{"convergent/1", append(opened("convergent/1", "}"),
 		line{alpha, performatives.Accept, `{"referenceId":"p2"}`, session.Conversing},

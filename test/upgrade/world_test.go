@@ -146,6 +146,12 @@ func (w *world) joins(a performatives.Agent) *testkit.Principal {
 	return p
 }
 
+// runs runs a command of a program as the operator.
+func (w *world) runs(program string, args ...string) (string, error) {
+	out, err := exec.Command(program, append(args, "--url", w.url, "--data", w.data)...).CombinedOutput()
+	return string(out), err
+}
+
 // A broker is parley serve in a process.
 type broker struct {
 	*world
