@@ -7,14 +7,20 @@ import (
 )
 
 // Erasable reports whether the streams of ended sessions let a message be erased. Those that were
-// made before there was erasure deny it, and a stream cannot give that up: a restored one can.
-func (s *Store) Erasable() bool {
+// made before there was erasure deny it, and a stream cannot give that up: a restored one can. A broker of an earlier
+// release may have made them deny it meanwhile.
+func (s *Store) Erasable(ctx context.Context) (bool, error) {
 	for _, name := range []string{api.ArchiveStream, api.ArchiveIndexStream, api.CaseLogStream} {
-		if known := s.streams[name]; known == nil || known.CachedInfo().Config.DenyDelete {
-			return false
+		known, err := s.stream(ctx, name)
+		if err != nil {
+			return false, err
+		}
+		info, err := known.Info(ctx)
+		if err != nil || info.Config.DenyDelete {
+			return false, err
 		}
 	}
-	return true
+	return true, nil
 }
 
 // Erase overwrites the message with a sequence, if it is there.

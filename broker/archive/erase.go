@@ -79,7 +79,9 @@ func (a *Archiver) erasable(ctx context.Context, id performatives.SessionID) err
 	if !a.o.Store.Archives() {
 		return session.Refuse(session.WrongState, "only the archive lets a session be erased, and this store has none: restore a backup of it with --archive")
 	}
-	if !a.o.Store.Erasable() {
+	if may, err := a.o.Store.Erasable(ctx); err != nil {
+		return err
+	} else if !may {
 		return session.Refuse(session.WrongState, "this store was made by a version that never deletes: restore a backup of it, whose sessions can be erased")
 	}
 	if err := background.Await(ctx, a.o.List.Loaded()); err != nil {
