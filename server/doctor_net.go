@@ -89,6 +89,12 @@ func (e *examiner) ports() {
 		listeners = append(listeners, struct{ flag, address string }{"listen", e.o.Listen}, struct{ flag, address string }{"websocket", e.o.Websocket})
 	}
 	held := map[string]string{} // by port, the flag of what was found free
+	var free []net.Listener
+	defer func() {
+		for _, l := range free {
+			l.Close() //nolint:errcheck // nobody connected
+		}
+	}()
 	for _, l := range listeners {
 		if l.address == "" || strings.HasSuffix(l.address, ":-1") {
 			continue
@@ -97,7 +103,7 @@ func (e *examiner) ports() {
 		listener, err := net.Listen("tcp", l.address)
 		switch {
 		case err == nil:
-			defer listener.Close() //nolint:errcheck // nobody connected
+			free = append(free, listener)
 			if port != "0" {
 				held[port] = l.flag
 			}
