@@ -117,7 +117,7 @@ func (b *Broker) Healthy(ctx context.Context) error {
 	case b.parts.Members.Isolated():
 		return errIsolated
 	}
-	if err := b.parts.Store.Appends(); err != nil {
+	if err := b.parts.Store.AppendFailed(); err != nil {
 		return err
 	}
 	return b.parts.Store.Writable(ctx, api.SessionsStream)

@@ -39,9 +39,6 @@ type examiner struct {
 	findings []Finding
 }
 
-// WithoutPasswords takes users and passwords out of the URLs in a text.
-func WithoutPasswords(text string) string { return natslogin.WithoutPasswords(text) }
-
 func (e *examiner) add(status Status, check, do, what string, args ...any) {
 	what = natslogin.Redact(fmt.Sprintf(what, args...), e.o.NATS)
 	e.findings = append(e.findings, Finding{status, check, what, natslogin.Redact(do, e.o.NATS)})

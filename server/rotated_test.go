@@ -277,14 +277,7 @@ func TestRotatedWhileItStarts(t *testing.T) {
 func TestStaleBrokerKey(t *testing.T) {
 	t.Parallel()
 	o := server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"}
-	run := func() error {
-		s, err := server.Start(t.Context(), o)
-		if err == nil {
-			err = s.Close(t.Context())
-		}
-		return err
-	}
-	testkit.Must(t, run())
+	testkit.Must(t, runs(t, o))
 	files := func(names ...string) (all map[string][]byte) {
 		all = map[string][]byte{}
 		for _, name := range names {
@@ -299,7 +292,7 @@ func TestStaleBrokerKey(t *testing.T) {
 	}
 	second := rotate()
 	third := rotate()
-	testkit.Must(t, run())
+	testkit.Must(t, runs(t, o))
 	for name, c := range map[string]struct {
 		files map[string][]byte
 		lost  bool
@@ -317,7 +310,7 @@ func TestStaleBrokerKey(t *testing.T) {
 				testkit.Must(t, os.WriteFile(filepath.Join(o.Data, f), text, 0o600))
 			}
 		}
-		if err := run(); c.lost != errors.Is(err, server.ErrKeyLost) || !c.lost && err != nil {
+		if err := runs(t, o); c.lost != errors.Is(err, server.ErrKeyLost) || !c.lost && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

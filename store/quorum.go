@@ -34,8 +34,8 @@ func (s *Store) noteAppend(err error) {
 	}
 }
 
-// Appends returns why the last append failed, nil if it did not, or long ago.
-func (s *Store) Appends() error {
+// AppendFailed returns why the last append failed, nil if it did not, or long ago.
+func (s *Store) AppendFailed() error {
 	if f := s.failed.Load(); f != nil && time.Since(f.at) < failedFor {
 		return fmt.Errorf("the last act could not be stored: %w", f.why)
 	}

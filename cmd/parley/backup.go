@@ -45,7 +45,8 @@ running. In a directory, the file's name contains the time.
 
 Whoever has the file can act as the broker, because it contains broker.nk. If you
 omit the keys with --without-keys, back them up separately: a store is restored to
-them, and no broker starts on it with another key. The file is a tar of JetStream snapshots.`,
+them, and no broker starts on it with another key. The file is a tar of JetStream
+snapshots.`,
 		Example: `  parley backup /var/backups/parley.tar --data /var/lib/parley
   parley backup /var/backups/ --nats nats://nats.example.com
   parley restore /var/backups/parley.tar --check`,

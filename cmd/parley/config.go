@@ -15,7 +15,6 @@ import (
 
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/internal/natslogin"
-	"github.com/parley-asp/parley/server"
 )
 
 //go:generate go run . config schema --out ../../docs/parley.schema.json
@@ -162,7 +161,7 @@ func valueOf(f *pflag.Flag) any {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		all := []string{}
 		for _, one := range list.GetSlice() {
-			all = append(all, server.WithoutPasswords(one))
+			all = append(all, natslogin.WithoutPasswords(one))
 		}
 		return all
 	}
@@ -174,7 +173,7 @@ func redacted(f *pflag.Flag) string {
 	if f.Name == "nats" {
 		return natslogin.WithoutPassword(f.Value.String())
 	}
-	return server.WithoutPasswords(f.Value.String())
+	return natslogin.WithoutPasswords(f.Value.String())
 }
 
 // typed is the text of a number or a boolean as such.
