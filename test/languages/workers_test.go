@@ -61,7 +61,9 @@ func TestTwoWorkersOfEach(t *testing.T) {
 // A broker that is killed and comes back, and workers that are killed and start anew, say nothing twice.
 func TestWorkersSurviveKills(t *testing.T) {
 	w, ctx := world(t)
+	n := counts(t, w, seller)
 	sold := sells(t, w, w.URL)
+	testkit.Eventually(t, "the seller asks the broker", func() bool { return n.calls.Load() > 0 })
 	bought := buys(t, w)
 	mine := w.Client(seller)
 	_, err := mine.Await(ctx, performatives.Propose) // the invitation
