@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -195,7 +196,12 @@ func TestIssuerKeysUnreachable(t *testing.T) {
 				r.Header = http.Header{"Authorization": {"Bearer " + made}, "Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 				reply, err := http.DefaultClient.Do(r)
 				testkit.Must(t, err)
+				said, err := io.ReadAll(reply.Body)
+				testkit.Must(t, err)
 				reply.Body.Close()
+				if !strings.Contains(string(said), `"unavailable: `) || strings.Contains(string(said), "invalid") {
+					t.Errorf("said %s", said)
+				}
 				if reply.StatusCode != http.StatusServiceUnavailable || reply.Header.Get("WWW-Authenticate") != "" {
 					t.Errorf("answered %d %s", reply.StatusCode, reply.Header.Get("WWW-Authenticate"))
 				}

@@ -152,7 +152,8 @@ A restore that was stopped leaves a directory on which no broker starts.
 The next broker recovers side effects that the backup lacks, as after a crash. Then
 'parley session verify --all' checks the result.
 
---check verifies the checksums of the file and restores nothing.`,
+--check verifies the checksums of the file and restores nothing. Backups of earlier
+versions have none of keys and of the streams' settings.`,
 		Example: `  parley restore parley.tar --data /var/lib/parley-restored
   parley restore parley.tar --nats nats://nats.example.com --replicas 3
   parley restore parley.tar --check`,

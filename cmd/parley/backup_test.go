@@ -202,10 +202,15 @@ func TestRestoreRefuses(t *testing.T) {
 		return name
 	}
 	transcripts := bytes.Index(whole, []byte("streams/"+api.SessionsStream+"/00000001")) + 512 + 100
+	key := bytes.Index(whole, []byte("keys/broker.nk")) + 512 + 10
+	settings := bytes.Index(whole, []byte("streams/"+api.SessionsStream+"/config.json"))
+	retention := settings + bytes.Index(whole[settings:], []byte(`"retention"`)) + 15
 	for _, c := range []struct{ file, data, want string }{
 		{damage("short.tar", func(b []byte) []byte { return b[:len(b)-4096] }), "new", "not a complete backup"},
 		{damage("cut.tar", func(b []byte) []byte { return b[:transcripts] }), "new", "not a complete backup"},
 		{damage("flipped.tar", func(b []byte) []byte { b[transcripts] ^= 1; return b }), "new", "the checksum does not match"},
+		{damage("key.tar", func(b []byte) []byte { b[key] ^= 1; return b }), "new", "the checksum of keys/broker.nk does not match"},
+		{damage("settings.tar", func(b []byte) []byte { b[retention] ^= 1; return b }), "new", "the checksum of streams/" + api.SessionsStream + "/config.json does not match"},
 		{damage("empty.tar", func([]byte) []byte { return nil }), "new", "not a complete backup"},
 	} {
 		if said, ok := w.parley("restore", c.file, "--data", filepath.Join(dir, c.data)); ok || !strings.Contains(said, c.want) {

@@ -43,7 +43,7 @@ func configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use: "check [FILE]", Short: "check a configuration file and the files that it names", Args: args(cobra.MaximumNArgs(1)),
 		Long: `Checks a configuration file as 'parley serve' does: its keys, their values, how they
-fit together, and the files with rules, notifications and policies that it names.
+fit together, and the files with rules, notifications, policies and certificates.
 Environment variables do not count. Each fault is printed with its line.`,
 		Example: "  parley config check /etc/parley/parley.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,6 +53,9 @@ Environment variables do not count. Each fault is printed with its line.`,
 				return err
 			}
 			err := s.complete(flags, cmd.ErrOrStderr())
+			if err == nil {
+				err = s.TLS.Read()
+			}
 			if wrong, ok := errors.AsType[misused](err); ok { // the file is, and not the command line
 				err = wrong.error
 			}

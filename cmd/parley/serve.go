@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -153,7 +154,7 @@ func (s *serve) complete(flags *pflag.FlagSet, errs io.Writer) error {
 	if err := s.kit.complete(&s.Options); err != nil {
 		return usage(err)
 	}
-	if err := s.checkPlaces(); err != nil {
+	if err := cmp.Or(s.checkPlaces(), s.checkNames(), checkLimits(flags)); err != nil {
 		return usage(err)
 	}
 	if err := s.Witnesses.Check(); err != nil {

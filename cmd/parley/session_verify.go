@@ -26,6 +26,7 @@ type verdict struct {
 	Sealed  int                   `json:"sealed,omitzero"` // members that their senders sealed
 	Opened  int                   `json:"opened,omitzero"` // of them, those whose parts were there
 	Erased  int                   `json:"erased,omitzero"` // entries of which hash and receipt are left
+	Lost    string                `json:"lost,omitzero"`   // what can no longer be verified
 	State   string                `json:"state,omitzero"`  // after the last entry
 	OK      bool                  `json:"ok"`
 	Hosted  []performatives.Agent `json:"hosted,omitzero"` // whose key the installation holds
@@ -215,7 +216,7 @@ const unprovable = "erased: what was said, who said it and who joined, in which 
 
 // erased says what is left of an authentic transcript that was erased. Its end may be in the public log.
 func (v *verify) erased(data []byte, found *verdict) []transcript.Fault {
-	found.Erased = found.Entries
+	found.Erased, found.Lost = found.Entries, unprovable
 	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
 	last, err := transcript.ReadErased(lines[len(lines)-1])
 	if err != nil {
@@ -282,8 +283,8 @@ func (v *verify) report(cmd *cobra.Command) error {
 	for _, found := range v.verdicts {
 		if found.OK {
 			fmt.Fprintf(&out, "ok     %s  %s, %s\n", render.Clean(found.Source), entries(found.Entries), found.State)
-			if found.Erased > 0 {
-				fmt.Fprintf(&out, "       %s\n", unprovable)
+			if found.Lost != "" {
+				fmt.Fprintf(&out, "       %s\n", found.Lost)
 			}
 			if found.Sealed > 0 {
 				fmt.Fprintf(&out, "       %d sealed parts, %d of them opened and checked\n", found.Sealed, found.Opened)

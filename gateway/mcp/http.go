@@ -215,21 +215,29 @@ func fail(w http.ResponseWriter, status int, code int64, why string) {
 	w.Write(data) //nolint:errcheck // the client went away
 }
 
-// answering answers with the right status where it is not the token that is refused.
+// answering gives another answer where it is not the token that is refused.
 type answering struct {
 	http.ResponseWriter
-	h       *handler
-	refused *error
+	h        *handler
+	refused  *error
+	answered bool // otherwise
 }
 
 func (a *answering) WriteHeader(status int) {
 	if err := *a.refused; err != nil && !errors.Is(err, custody.ErrToken) {
-		refusal := a.h.o.Service.Refusal(err)
+		a.answered = true
 		a.Header().Del("WWW-Authenticate")
-		a.Header().Set("Retry-After", gateway.RetryAfter(refusal))
-		status = refusal.Code.Status()
+		a.h.refuse(a.ResponseWriter, err)
+		return
 	}
 	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answering) Write(data []byte) (int, error) {
+	if a.answered {
+		return len(data), nil
+	}
+	return a.ResponseWriter.Write(data)
 }
 
 func (a *answering) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -127,7 +127,7 @@ func Write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File) (Manife
 	if m.Applied, err = applied(ctx, nc, nil); err != nil {
 		return m, err
 	}
-	w := &writer{to, tar.NewWriter(to), m.At}
+	w := &writer{to, tar.NewWriter(to), m.At, map[string]string{}}
 	if err := w.json(manifestName, m); err != nil {
 		return m, err
 	}
@@ -141,7 +141,7 @@ func Write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File) (Manife
 			return m, fmt.Errorf("backup: %s: %w", name, err)
 		}
 	}
-	if err := w.json(endName, map[string]int{"streams": len(m.Streams)}); err != nil {
+	if err := w.json(endName, end{len(m.Streams), w.parts}); err != nil {
 		return m, err
 	}
 	return m, w.tar.Close()
@@ -170,9 +170,10 @@ func streams(ctx context.Context, nc *nats.Conn) ([]string, error) {
 }
 
 type writer struct {
-	file *os.File
-	tar  *tar.Writer
-	at   time.Time
+	file  *os.File
+	tar   *tar.Writer
+	at    time.Time
+	parts map[string]string // digests of parts other than chunks
 }
 
 const (
@@ -210,7 +211,13 @@ func (w *writer) snapshot(ctx context.Context, nc *nats.Conn, name string) error
 	}
 }
 
+// add adds a part other than a chunk.
 func (w *writer) add(name string, data []byte) error {
+	w.parts[name] = digest(data)
+	return w.put(name, data)
+}
+
+func (w *writer) put(name string, data []byte) error {
 	if err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: int64(len(data)), ModTime: w.at, Format: tar.FormatPAX}); err != nil {
 		return err
 	}
@@ -224,6 +231,17 @@ func (w *writer) json(name string, v any) error {
 		return err
 	}
 	return w.add(name, append(data, '\n'))
+}
+
+// end is the last part of a backup.
+type end struct {
+	Streams int               `json:"streams"`
+	Parts   map[string]string `json:"parts"` // SHA-256 of all other parts but chunks; earlier versions wrote none
+}
+
+func digest(part []byte) string {
+	sum := sha256.Sum256(part)
+	return hex.EncodeToString(sum[:])
 }
 
 // stream writes the chunks of one stream's snapshot as the server sends them.
@@ -267,7 +285,7 @@ func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string) error {
 			return w.json(streamFolder+name+"/"+sumName, s.sum())
 		}
 		s.add(m.Data)
-		if err := w.add(fmt.Sprintf("%s%s/%08d", streamFolder, name, s.chunks), m.Data); err != nil {
+		if err := w.put(fmt.Sprintf("%s%s/%08d", streamFolder, name, s.chunks), m.Data); err != nil {
 			return err
 		}
 		if m.Reply != "" { // flow control: the server waits for acknowledgements

@@ -16,7 +16,7 @@ import (
 // chunks in order, and the end.
 func read(from io.Reader, v visitor) error {
 	t := tar.NewReader(from)
-	r := &reader{visitor: v, left: map[string]bool{}}
+	r := &reader{visitor: v, left: map[string]bool{}, parts: map[string]string{}}
 	for {
 		header, err := t.Next()
 		if errors.Is(err, io.EOF) {
@@ -45,6 +45,12 @@ func read(from io.Reader, v visitor) error {
 func (r *reader) part(name string, data []byte) error {
 	folder, file := path.Split(name)
 	stream := strings.TrimSuffix(strings.TrimPrefix(folder, streamFolder), "/")
+	if r.ended {
+		return fmt.Errorf("%w: it is after the end", ErrDamaged)
+	}
+	if name == manifestName || folder == keysFolder || file == configName || file == sumName {
+		r.parts[name] = digest(data)
+	}
 	switch {
 	case name == manifestName:
 		return r.manifestPart(data)
@@ -56,8 +62,7 @@ func (r *reader) part(name string, data []byte) error {
 		}
 		return r.key(File{file, data})
 	case name == endName:
-		r.ended = true
-		return nil
+		return r.endPart(data)
 	case !r.left[stream]:
 		return fmt.Errorf("%w: not a stream of the manifest", ErrDamaged)
 	case file == configName:
@@ -118,4 +123,27 @@ func (r *reader) sumPart(stream string, data []byte) error {
 		return nil
 	}
 	return r.end(stream)
+}
+
+// endPart compares the digests of the parts with those that the backup was made with.
+func (r *reader) endPart(data []byte) error {
+	var e end
+	if err := json.Unmarshal(data, &e); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	r.ended = true
+	if e.Parts == nil { // of an earlier version
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.parts)) {
+		if r.parts[name] != e.Parts[name] {
+			return fmt.Errorf("%w: the checksum of %s does not match", ErrDamaged, name)
+		}
+	}
+	for name := range e.Parts {
+		if r.parts[name] == "" {
+			return fmt.Errorf("%w: %s is missing", ErrDamaged, name)
+		}
+	}
+	return nil
 }

@@ -283,5 +283,6 @@ type reader struct {
 	visitor
 	begun, ended bool
 	left         map[string]bool // streams that are not complete
-	sum          *summer         // of the current stream
+	parts        map[string]string
+	sum          *summer // of the current stream
 }
