@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -60,7 +61,32 @@ func (e *examiner) files() (store bool) {
 		e.add(status, "disk", do, "%d MiB are free for %s", free>>20, dir)
 	}
 	e.keys(dir)
+	if store && !e.running {
+		e.shards(dir)
+	}
 	return store
+}
+
+// shards counts the streams with transcripts of a store that no broker has open.
+func (e *examiner) shards(dir string) {
+	names, _ := filepath.Glob(filepath.Join(dir, "nats", "jetstream", "*", "streams", api.SessionsStream+"*")) // the pattern is good
+	is := 0
+	for _, name := range names {
+		if api.Unsharded(filepath.Base(name)) == api.SessionsStream {
+			is++
+		}
+	}
+	e.shardsOf(is)
+}
+
+// shardsOf compares the shards of a store with --shards; 0 is a store without streams.
+func (e *examiner) shardsOf(is int) (same bool) {
+	want := max(1, e.o.Shards)
+	if is > 0 && is != want {
+		e.add(Fail, "streams", "Start with --shards as when the store was made.", "the store was made with --shards %d, not %d", is, want)
+		return false
+	}
+	return true
 }
 
 // writes makes a file in the data directory, and removes it.

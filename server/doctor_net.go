@@ -183,7 +183,7 @@ func (e *examiner) connect(url string) *nats.Conn {
 	case err == nil:
 		return nc
 	case untrusted:
-		e.add(Warn, "nats", "Set --tls-ca to the CA of its certificate.", "%s: %v", url, err)
+		e.add(Warn, "nats", "Add its CA to those of this machine, or set --tls-ca to it, which also asks this broker's clients for certificates.", "%s: %v", url, err)
 	case !dialing && !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrNoInfoReceived): // or nobody answers the login
 		e.add(Fail, "login", "'parley nats-config --data "+e.o.Data+"' prints the configuration that the server needs.", "%s refuses the broker's login: %v", url, err)
 	default:
@@ -269,9 +269,7 @@ func (e *examiner) streams(found store.Examination, stored bool) {
 	for _, name := range slices.Sorted(maps.Keys(found.Wrong)) {
 		fault(Fail, "Change it by 'nats stream edit', or restore a backup; see docs/PROTOCOL.md, section 2.", "%s: %s", name, found.Wrong[name])
 	}
-	if is, want := found.Shards, max(1, e.o.Shards); is > 0 && is != want {
-		fault(Fail, "Start with --shards as when the store was made.", "the store has %d shards, not %d", is, want)
-	}
+	good = e.shardsOf(found.Shards) && good
 	for _, name := range slices.Sorted(maps.Keys(found.Replicas)) {
 		fault(Warn, "A start with --replicas changes it, in a cluster of that many servers.", "%s has %d replicas, not %d", name, found.Replicas[name], e.o.Replicas)
 	}

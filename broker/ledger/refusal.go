@@ -123,6 +123,9 @@ func (l *Ledger) openRestored(ctx context.Context) (err error) {
 		return err
 	}
 	l.most.Store(r.Size)
+	if l.o.Resume != "" {
+		return nil // which decides it
+	}
 	l.o.Log.Warn("the log was restored from a backup, and grows no further until 'parley serve --log-resume' is given the newest checkpoint that was published",
 		zap.Int64("leaves", r.Size))
 	return nil

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/server"
 )
 
@@ -40,8 +39,7 @@ Run serve with the same --data, or with copies of its files on other machines.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
-			return err
+			return show(cmd, map[string]string{"format": format, "text": text}, func(render.Style) string { return text })
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", defaultData, "the broker's data `DIR`, which holds its keys")
