@@ -253,6 +253,29 @@ func TestArchiveIndex(t *testing.T) {
 	}
 }
 
+// A beginning of an archived session that its stream still has, as after a release that was cut short, does not open it again.
+func TestArchiveLeftovers(t *testing.T) {
+	t.Parallel()
+	w := newShelf(t, archive.Policy{After: time.Millisecond})
+	over := w.deals(1, 0)[0]
+	w.holds(api.SessionsStream, 0)
+	w.holds(api.ArchiveIndexStream, 1)
+	entries, err := w.b.Server.Broker.Parts.Reader.Archived(t.Context(), over.ID)
+	testkit.Must(t, err)
+	w.b.Down()
+	w.b.Up()
+	for _, e := range entries[:len(entries)-1] {
+		testkit.Eventually(t, "an entry is there again", func() bool {
+			_, err := w.js.PublishMsg(t.Context(), &nats.Msg{Subject: api.Session(over.ID), Data: e.Data}, jetstream.WithRetryAttempts(0))
+			return err == nil
+		})
+	}
+	if code := over.Code(alpha, "OBSERVE", `{"subject":"late"}`); code != "wrong_state" {
+		t.Errorf("a late act: %s", code)
+	}
+	over.Again()
+}
+
 // A store that was made without an archive says so.
 func TestArchiveIsMadeWithTheStore(t *testing.T) {
 	t.Parallel()

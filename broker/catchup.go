@@ -72,7 +72,7 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, applied uint
 		}
 		return nil
 	})
-	if err == nil && l.last == before || errors.Is(err, cluster.ErrBroken) {
+	if err == nil && l.last == before || errors.Is(err, cluster.ErrBroken) || before == 0 && b.isLeaving(l) {
 		if is, err := b.fromArchive(ctx, l); is || err != nil { // it is in the archive, or on its way there
 			return err
 		}
@@ -86,6 +86,13 @@ func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, applied uint
 		b.parts.List.Keep(l.id, l.row(b.clock(l)))
 	}
 	return nil
+}
+
+// isLeaving reports whether a session that was just read is in the archive, according to its row: what its stream has
+// left of it may be a beginning that replays.
+func (b *Broker) isLeaving(l *cachedSession) bool {
+	row, listed := b.parts.List.Row(l.id)
+	return b.parts.List.PageOf(l.id) > 0 || listed && row.Entries > l.state.Next
 }
 
 // broken is why a transcript does not replay. One of a newer format is whole: a broker of a newer version goes on

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -315,21 +316,38 @@ func (s *Store) Release(ctx context.Context, subjects []string, each func()) err
 	return nil
 }
 
-func (s *Store) release(ctx context.Context, p shard, subjects []string, each func()) (err error) {
+// release goes on until the stream has none of them: an acknowledgement may be lost, and a server may send nothing for a while.
+func (s *Store) release(ctx context.Context, p shard, subjects []string, each func()) error {
+	for {
+		if done, err := s.releaseSome(ctx, p, subjects, each); err != nil || done {
+			return err
+		}
+	}
+}
+
+// errSilent means that the server sent nothing of what it has.
+var errSilent = errors.New("the server sends none of the entries that are to leave")
+
+// releaseSome reports whether none was left before.
+func (s *Store) releaseSome(ctx context.Context, p shard, subjects []string, each func()) (done bool, err error) {
 	c, err := s.js.CreateConsumer(ctx, p.name, jetstream.ConsumerConfig{
 		FilterSubjects: subjects, AckPolicy: jetstream.AckExplicitPolicy, AckWait: InboxAckWait, MaxAckPending: -1,
 		MemoryStorage: true, InactiveThreshold: time.Minute, Description: "sessions that leave for the archive", HeadersOnly: true,
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() {
 		err = errors.Join(err, s.removeConsumers(context.WithoutCancel(ctx), p, c.CachedInfo().Name))
 	}()
-	for left := c.CachedInfo().NumPending; left > 0; {
+	left := c.CachedInfo().NumPending
+	if left == 0 {
+		return true, nil
+	}
+	for {
 		batch, err := c.FetchNoWait(batchMessages)
 		if err != nil {
-			return err
+			return false, err
 		}
 		var last jetstream.Msg
 		for m := range batch.Messages() {
@@ -338,18 +356,17 @@ func (s *Store) release(ctx context.Context, p shard, subjects []string, each fu
 			}
 			left--
 			if err := m.Ack(); err != nil {
-				return err
+				return false, err
 			}
 			each()
 		}
 		if last == nil {
-			return batch.Error() // another broker has released the rest
+			return false, cmp.Or(batch.Error(), errSilent)
 		}
 		if left == 1 {
-			return confirm(ctx, last) // acknowledgements come in order, so all have arrived
+			return false, confirm(ctx, last)
 		}
 	}
-	return nil
 }
 
 // confirm acknowledges a message and waits until the server confirms it.
