@@ -59,13 +59,23 @@ const derivedSync = 10 * time.Second
 
 func (o Options) interval() time.Duration { return cmp.Or(o.Sync, derivedSync) }
 
-// durable returns what the broker waits for before it accepts an act; nil means
-// the publish acknowledgement.
+// durable returns what the broker waits for before it accepts an act; nil means the publish acknowledgement. With an
+// interval it waits for no message, but for what others must not go without: a transcript leaves its stream once the
+// archive is on disk.
 func (s *Server) durable(o Options) func(stream string, sequence uint64) error {
-	if s.nats == nil || o.Sync != 0 {
+	if s.nats == nil {
 		return nil
 	}
-	return s.nats.Durable
+	all := s.nats.Durable
+	if o.Sync == 0 {
+		return all
+	}
+	return func(stream string, sequence uint64) error {
+		if sequence > 0 {
+			return nil
+		}
+		return all(stream, 0)
+	}
 }
 
 // syncedAfter bounds the time from acknowledgement to fsync: one interval, and

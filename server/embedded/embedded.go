@@ -89,6 +89,7 @@ type Options struct {
 type Server struct {
 	nats      *server.Server
 	asp       string // account
+	dir       string // of JetStream's files
 	websocket bool
 
 	fsynced func(time.Duration)
@@ -120,7 +121,7 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	ns.SetLoggerV2(log, false, false, false)
-	s := &Server{nats: ns, asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", fsynced: o.Fsynced, files: map[string]*blocks{}}
+	s := &Server{nats: ns, dir: filepath.Join(o.StoreDir, "jetstream"), asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", fsynced: o.Fsynced, files: map[string]*blocks{}}
 	if dev != nil {
 		if err := dev.resolve(ns, o.Authority, o.Shards); err != nil {
 			return nil, fmt.Errorf("embedded: %w", err)

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func (s *Server) Durable(stream string, sequence uint64) error {
 	s.mu.Lock()
 	f := s.files[stream]
 	if f == nil {
-		f = &blocks{pattern: filepath.Join(s.nats.JetStreamConfig().StoreDir, "*", "streams", stream, "msgs", "*.blk"), fsynced: s.fsynced}
+		f = &blocks{pattern: filepath.Join(s.dir, "*", "streams", stream, "msgs", "*.blk"), fsynced: s.fsynced}
 		s.files[stream] = f
 	}
 	s.mu.Unlock()
@@ -141,7 +142,14 @@ func (f *blocks) syncNewer(all bool) error {
 		if next == 0 {
 			break
 		}
-		if err := f.advance(next); err != nil {
+		file, err := os.Open(f.block(next))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // the server dropped it meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.advance(file, next); err != nil {
 			return err
 		}
 	}
@@ -194,9 +202,13 @@ func (f *blocks) scan() error {
 	return nil
 }
 
+// unsynced is how long after it was written a block may not be on the disk: an operating system writes it within a minute.
+const unsynced = 2 * time.Minute
+
 // newer is the number of a block that was started after the last, 0 if there is
 // none. Usually it is the next number. If messages were deleted, whole blocks may be
-// gone, so with all set it lists the files.
+// gone, so with all set it lists the files: each that was started since is fsynced, and of those
+// before the first, each that may not be on the disk.
 func (f *blocks) newer(all bool) (int, error) {
 	if f.last != nil && !all {
 		_, err := os.Stat(f.block(f.number + 1))
@@ -206,21 +218,25 @@ func (f *blocks) newer(all bool) (int, error) {
 		return f.number + 1, err
 	}
 	found, err := filepath.Glob(f.pattern)
-	newest := 0
+	next, newest := 0, 0
 	for _, path := range found {
-		if n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(path), ".blk")); err == nil && n > max(f.number, newest) {
-			newest, f.dir = n, filepath.Dir(path)
+		n, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(path), ".blk"))
+		if err != nil || n <= f.number {
+			continue
+		}
+		f.dir, newest = filepath.Dir(path), max(newest, n)
+		info, err := os.Stat(path)
+		if next == 0 || n < next {
+			if f.last != nil || err == nil && time.Since(info.ModTime()) < unsynced {
+				next = n
+			}
 		}
 	}
-	return newest, err
+	return cmp.Or(next, newest), err
 }
 
 // advance fsyncs and closes the last block and continues with a newer one.
-func (f *blocks) advance(number int) error {
-	next, err := os.Open(f.block(number))
-	if err != nil {
-		return err
-	}
+func (f *blocks) advance(next *os.File, number int) error {
 	if f.last != nil {
 		if err := errors.Join(f.last.Sync(), f.scan(), f.last.Close()); err != nil {
 			return errors.Join(err, next.Close())
