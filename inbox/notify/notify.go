@@ -28,6 +28,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -135,31 +136,51 @@ func (n *Notifier) follow(ctx, running context.Context, js jetstream.JetStream, 
 		FilterSubjects: []string{api.CaseLogOf(org, "*"), api.PeopleOf(org, "*")}, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: 3 * attempt, MaxAckPending: 1000, InactiveThreshold: 30 * 24 * time.Hour,
 	}
-	if known, err := js.Consumer(ctx, api.CaseLogStream, config.Durable); err == nil { // where it began stays
-		config.DeliverPolicy, config.OptStartSeq = known.CachedInfo().Config.DeliverPolicy, known.CachedInfo().Config.OptStartSeq
-	}
-	consumer, err := js.CreateOrUpdateConsumer(ctx, api.CaseLogStream, config)
-	if err != nil {
-		return err
-	}
-	pulls, err := consumer.Messages(jetstream.PullMaxMessages(16))
+	events, err := eventsOf(ctx, js, config)
 	if err != nil {
 		return err
 	}
 	n.work.Go(func() {
 		for {
-			m, err := pulls.Next()
-			if err != nil {
-				return // closed
+			err := n.read(running, events, to, name)
+			for err != nil {
+				if background.Pause(running, refollow) != nil {
+					return
+				}
+				n.Log.Warn("notify: the events are read anew", zap.String("target", name), zap.Error(err))
+				events, err = eventsOf(running, js, config)
 			}
-			n.process(running, m, to, name)
 		}
 	})
-	n.work.Go(func() {
-		<-running.Done()
-		pulls.Stop()
-	})
 	return nil
+}
+
+// refollow is how long a target waits before its events are read anew.
+const refollow = time.Second
+
+// eventsOf reads the events of a durable consumer, and makes it if it is not there.
+func eventsOf(ctx context.Context, js jetstream.JetStream, config jetstream.ConsumerConfig) (jetstream.MessagesContext, error) {
+	if known, err := js.Consumer(ctx, api.CaseLogStream, config.Durable); err == nil { // where it began stays
+		config.DeliverPolicy, config.OptStartSeq = known.CachedInfo().Config.DeliverPolicy, known.CachedInfo().Config.OptStartSeq
+	}
+	consumer, err := js.CreateOrUpdateConsumer(ctx, api.CaseLogStream, config)
+	if err != nil {
+		return nil, err
+	}
+	// Without heartbeats, as of a leader that died, it asks again.
+	return consumer.Messages(jetstream.PullMaxMessages(16), jetstream.WithMessagesErrOnMissingHeartbeat(false))
+}
+
+// read processes events until there is an error, such as that the consumer was deleted.
+func (n *Notifier) read(ctx context.Context, events jetstream.MessagesContext, to target, name string) error {
+	defer context.AfterFunc(ctx, events.Stop)()
+	for {
+		m, err := events.Next()
+		if err != nil {
+			return err
+		}
+		n.process(ctx, m, to, name)
+	}
 }
 
 // process sends one event, and schedules a retry if that fails.

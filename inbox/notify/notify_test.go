@@ -343,6 +343,33 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// A target whose consumer was deleted is told of what happens after it was made anew.
+func TestConsumerDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.starts(w.config(both))
+	js, err := jetstream.New(w.Server.Broker.Options.Conn)
+	testkit.Must(t, err)
+	cases, err := js.Stream(w.ctx, api.CaseLogStream)
+	testkit.Must(t, err)
+	consumers := func() (names []string) {
+		for name := range cases.ConsumerNames(w.ctx).Name() {
+			if strings.HasPrefix(name, "notify-") {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	before := consumers()
+	for _, name := range before {
+		testkit.Must(t, cases.DeleteConsumer(w.ctx, name))
+	}
+	testkit.Eventually(t, "the consumers are made anew", func() bool { return len(before) > 0 && len(consumers()) == len(before) })
+	w.happens(escalation.Action{Kind: escalation.Opened, By: w.item.By})
+	next(w, w.hooks)
+	next(w, w.mails)
+}
+
 // TestAllowed: who is told that an item was approved is told what that allows. What the counterparty
 // wrote stays out of webhooks, and is quoted in mails.
 func TestAllowed(t *testing.T) {
