@@ -53,7 +53,7 @@ func openMonitor(o Options, log *zap.Logger) (*monitor, error) {
 	}
 	m.addr = listener.Addr().String()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { probed(w, "") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { probed(w, m.wedged()) })
 	mux.HandleFunc("GET /startupz", func(w http.ResponseWriter, _ *http.Request) {
 		if m.state.Load() == nil && !m.ending.Load() {
 			probed(w, "starting")
@@ -69,6 +69,18 @@ func openMonitor(o Options, log *zap.Logger) (*monitor, error) {
 	mux.Handle("GET /metrics", m.families.Handler(m.server.ErrorLog))
 	go m.server.Serve(listener) //nolint:errcheck // returns when closed
 	return m, nil
+}
+
+// wedged says why only a restart helps; "" if it would not, or nothing has to be helped.
+func (m *monitor) wedged() string {
+	s := m.state.Load()
+	if s == nil || s.nats == nil || !s.Broker.Parts.Store.NeedsRestart() {
+		return ""
+	}
+	if free, _, ok := diskOf(m.data); !ok || free < fewBytes {
+		return ""
+	}
+	return "the disk has room again, and the embedded server stores nothing until it is restarted"
 }
 
 // unready says why no act could be accepted now; "" if one could.
