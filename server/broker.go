@@ -68,6 +68,9 @@ type BrokerOptions struct {
 	// ID names this broker among those that share the work; "" has one made. It is one token.
 	ID string
 
+	// Failed, if there is one, is told why this broker must not go on: its key was replaced. It may be told twice.
+	Failed func(error)
+
 	// Silent, if there is one, is told of another broker that has said nothing for 3 seconds, by its
 	// ID, and closes its connections: a process that is stopped, or cut off, has its share of the
 	// acts until the server notices, which may take minutes. It connects again if it lives.

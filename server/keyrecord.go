@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/ledger"
@@ -31,10 +32,41 @@ func (b *Broker) recordKeys(ctx context.Context) error {
 	}
 	for {
 		err := recordIn(ctx, bucket, own, text)
-		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrKeyExists) {
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrKeyExists) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		return bucket.Watch(ctx, b.Parts.Work, func(e store.Entry) { b.watchKeys(e, own) })
 	}
+}
+
+// watchKeys ends a broker whose key was replaced while it ran: what it signed would fail its verification.
+func (b *Broker) watchKeys(e store.Entry, own performatives.KeyHistory) {
+	if e.Key != api.BrokerKeysKey || e.Deleted {
+		return
+	}
+	known, err := performatives.ReadKeyHistory(e.Value)
+	if err == nil && !follows(own, known) {
+		err = replaced(known, own)
+	}
+	if err == nil {
+		return
+	}
+	b.Options.Log.Error("this broker stops", zap.Error(err))
+	if b.Options.Failed != nil {
+		b.Options.Failed(err)
+	}
+}
+
+// replaced says that the newest key of this broker is not that of the store.
+func replaced(known, own performatives.KeyHistory) error {
+	if follows(known, own) {
+		next := known[len(own)]
+		return fmt.Errorf("%w: %s has the seed of %s, which %s replaced at %s", ErrKeyLost, BrokerSeed, own.Newest(), next.Key, next.Since)
+	}
+	return fmt.Errorf("%w: the store's newest key is %s, and %s has the seed of %s", ErrKeyLost, known.Newest(), BrokerSeed, own.Newest())
 }
 
 func recordIn(ctx context.Context, bucket *store.Bucket, own performatives.KeyHistory, text []byte) error {
@@ -55,13 +87,10 @@ func recordIn(ctx context.Context, bucket *store.Bucket, own performatives.KeyHi
 	case follows(own, known):
 		_, err = bucket.Update(ctx, api.BrokerKeysKey, text, e.Revision)
 		return err
-	case follows(known, own):
-		next := known[len(own)]
-		return fmt.Errorf("%w: %s has the seed of %s, which %s replaced at %s", ErrKeyLost, BrokerSeed, own.Newest(), next.Key, next.Since)
 	case own.Newest() == known.Newest():
 		return fmt.Errorf("%w: the data directory lacks %s, with the keys before %s", ErrKeyLost, BrokerKeysFile, own.Newest())
 	}
-	return fmt.Errorf("%w: the store's newest key is %s, and %s has the seed of %s", ErrKeyLost, known.Newest(), BrokerSeed, own.Newest())
+	return replaced(known, own)
 }
 
 // follows reports whether a history begins with another one.

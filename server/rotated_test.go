@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -313,5 +314,33 @@ func TestStaleBrokerKey(t *testing.T) {
 		if err := runs(t, o); c.lost != errors.Is(err, server.ErrKeyLost) || !c.lost && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A broker that runs while another one starts with a newer key ends: what it signed from then on would be a fault.
+func TestReplacedKeyEndsBroker(t *testing.T) {
+	t.Parallel()
+	o := testkit.Configured(t)
+	old := must(server.Start(t.Context(), o))(t)
+	t.Cleanup(func() { old.Close(context.WithoutCancel(t.Context())) }) //nolint:errcheck // it may be closed
+	newer := o
+	newer.Data = t.TempDir()
+	for name, seed := range must(server.Keys(o.Data))(t) {
+		testkit.Must(t, server.WriteSecret(filepath.Join(newer.Data, name), seed))
+	}
+	select {
+	case err := <-old.MustStop():
+		t.Fatalf("alone it ends: %v", err)
+	default:
+	}
+	must(server.RotateBrokerKey(newer.Data, time.Now()))(t)
+	testkit.Must(t, runs(t, newer))
+	select {
+	case err := <-old.MustStop():
+		if !errors.Is(err, server.ErrKeyLost) {
+			t.Error(err)
+		}
+	case <-time.After(testkit.Patience):
+		t.Error("it goes on")
 	}
 }

@@ -122,6 +122,7 @@ type Server struct {
 	notifier *notify.Notifier
 	standbys *background.Group // nil without Options.Standby
 	stop     func()
+	failed   chan error    // with room for one
 	ready    chan struct{} // closed once the broker is open
 	ended    chan struct{}
 	ending   sync.Once
@@ -159,7 +160,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	s = &Server{ID: nuid.Next(), ready: make(chan struct{}), ended: make(chan struct{})}
+	s = &Server{ID: nuid.Next(), failed: make(chan error, 1), ready: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.end()
@@ -245,7 +246,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		Options: broker.Options{Signer: signer, Keys: s.keys.history, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Traces: s.export.Traces, Log: o.Log, Now: o.Now},
 		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Shards: o.Shards, Durable: s.durable(o), SyncedAfter: s.syncedAfter(o),
 		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, PrivateWebhooks: o.PrivateWebhooks || o.Dev, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
-		Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
+		Failed: s.fail, Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, KeySince: s.keys.since, Secret: s.keys.secret, DIDDocument: didDocuments(o.DIDHosts),
 		LogOrigin: o.LogOrigin, LogResume: o.LogResume, Witnesses: o.Witnesses, Published: checkpointFile{filepath.Join(o.Data, CheckpointFile)},
 	}); err != nil {
@@ -277,6 +278,16 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	}
 	s.probe.begin(s)
 	return s, nil
+}
+
+// MustStop has why the server must be closed, once that is so: the broker's key was replaced.
+func (s *Server) MustStop() <-chan error { return s.failed }
+
+func (s *Server) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
 }
 
 // Operator returns the operator's key, which the server generated.

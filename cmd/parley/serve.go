@@ -106,10 +106,10 @@ func (s *serve) run(cmd *cobra.Command) error {
 	if err := s.kit.serves(ctx, n, s.scheme(), cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
 		return err
 	}
-	s.reloads(ctx, cmd, hangups, n, again)
+	failed := s.reloads(ctx, cmd, hangups, n, again)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
-	return n.Close(ending)
+	return errors.Join(failed, n.Close(ending))
 }
 
 // gcPercent is GOGC for a broker: about 5 % less CPU than at 100, for up to half more heap. A larger one

@@ -57,12 +57,14 @@ func givenAgain(flags *pflag.FlagSet) func() (*serve, *pflag.FlagSet, error) {
 	}
 }
 
-// reloads reads the configuration again at each SIGHUP, until the broker stops.
-func (s *serve) reloads(ctx context.Context, cmd *cobra.Command, hangups <-chan os.Signal, n *server.Server, again func() (*serve, *pflag.FlagSet, error)) {
+// reloads reads the configuration again at each SIGHUP, until the broker stops, or must stop.
+func (s *serve) reloads(ctx context.Context, cmd *cobra.Command, hangups <-chan os.Signal, n *server.Server, again func() (*serve, *pflag.FlagSet, error)) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
+		case err := <-n.MustStop():
+			return s.explainStart(err)
 		case <-hangups:
 			next, flags, err := again()
 			if err == nil {
