@@ -174,7 +174,7 @@ func (b *Broker) openGateways(ctx context.Context) error {
 	}
 	var err error
 	b.Gateway, err = natsgateway.Serve(natsgateway.Options{
-		Conn: b.Options.Conn, Admit: b.admit, Sent: b.sent, Isolated: b.Parts.Members.Isolated, Submit: b.Command.Submit, Call: b.Verbs.Call,
+		Conn: b.Options.Conn, Admit: b.admit, Sent: b.sent, Isolated: b.Parts.Members.Isolated, Unread: b.Options.Metrics.Unread, Submit: b.Command.Submit, Call: b.Verbs.Call,
 		Members: b.Parts.Members, ID: b.Options.ID, Key: b.Command.Key(), Alone: b.Options.Alone, Traces: b.Options.Traces, Log: b.Options.Log,
 	})
 	if err != nil {

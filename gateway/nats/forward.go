@@ -132,7 +132,7 @@ func (f *forwarder) timedOut(act forwarded, why error) {
 	f.breaker.trip(act.owner, time.Now())
 	f.g.o.Log.Debug("the owner does not answer", zap.String("session", string(act.id)), zap.Error(why))
 	act.release()
-	f.g.refuse(act.r, session.Busy())
+	f.g.refuseUnread(act.r)
 }
 
 // judge is for an act that the owner cannot judge.

@@ -46,6 +46,8 @@ type Options struct {
 	Sent func(to performatives.Agent, bytes int)
 	// Isolated reports that acts must not be judged now.
 	Isolated func() bool
+	// Unread counts an act that is refused unread, by the refusal's code; nil does not.
+	Unread func(code string)
 	// Submit judges an envelope when its session's turn comes, and answers once. Of its context, and of Call's,
 	// only the trace counts.
 	Submit func(ctx context.Context, id performatives.SessionID, sender performatives.Agent, envelope []byte, release func(), answer func(api.Acceptance, error))
@@ -192,6 +194,15 @@ func unanswerable(r request) bool {
 	return r.Reply() == "" || strings.HasPrefix(r.Reply(), "$JS.")
 }
 
+// refuseUnread answers that an act cannot be judged now, and counts it.
+func (g *Gateway) refuseUnread(r request) {
+	busy := session.Busy()
+	if g.o.Unread != nil {
+		g.o.Unread(string(busy.Code))
+	}
+	g.refuse(r, busy)
+}
+
 // submit lets an act in and has it judged, here or by the owner of its session.
 func (g *Gateway) submit(subject string, r request) {
 	if unanswerable(r) {
@@ -203,7 +214,7 @@ func (g *Gateway) submit(subject string, r request) {
 		return
 	}
 	if g.o.Isolated() {
-		g.refuse(r, session.Busy())
+		g.refuseUnread(r)
 		return
 	}
 	release, err := g.o.Admit(sender, id, len(r.Data()))
