@@ -201,7 +201,11 @@ func (e *examiner) keys(dir string) {
 		files = append(files, filepath.Join(dir, name))
 	}
 	for _, path := range files {
-		if mode, open := openToOthers(path); open {
+		mode, open := openToOthers(path)
+		switch {
+		case open && isMounted(path):
+			fault(Warn, "See that no other program runs in this group.", "the group can read %s, as it is mounted: mode %04o", path, mode)
+		case open:
 			fault(Fail, "chmod 600 it, and replace it if they may have read it.", "others on this machine can read %s: mode %04o", path, mode)
 		}
 	}
@@ -217,6 +221,16 @@ func openToOthers(path string) (mode fs.FileMode, open bool) {
 		return 0, false
 	}
 	return info.Mode().Perm(), info.Mode().Perm()&0o077 != 0
+}
+
+// isMounted reports whether a file is as Kubernetes mounts a Secret: another user's, and only its group can read it.
+func isMounted(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o440 {
+		return false
+	}
+	user, _, known := ownerOf(info)
+	return known && user != os.Geteuid()
 }
 
 // certificates examines the dates of the certificates, and who can read the key.

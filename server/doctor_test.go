@@ -215,6 +215,27 @@ func TestDoctorUnreadableKeys(t *testing.T) {
 	}
 }
 
+// Keys that the group can read: a fault, unless they are mounted, as a Secret of Kubernetes is.
+func TestDoctorMountedKeys(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		return // it has other permissions
+	}
+	o := server.Options{Data: t.TempDir()}
+	_, err := server.Config(o.Data, 1) // makes the keys
+	testkit.Must(t, err)
+	seed := filepath.Join(o.Data, server.BrokerSeed)
+	testkit.Must(t, os.Chmod(seed, 0o440)) //nolint:gosec // that is the fault
+	wants(t, o, "keys", "fail others on this machine can read "+seed+": mode 0440")
+	if os.Geteuid() != 0 {
+		return // only root may give files away
+	}
+	testkit.Must(t, os.Chown(seed, 12345, 12345))
+	wants(t, o, "keys", "warn the group can read "+seed+", as it is mounted: mode 0440")
+	testkit.Must(t, os.Chmod(seed, 0o444)) //nolint:gosec // that is the fault
+	wants(t, o, "keys", "fail others on this machine can read "+seed+": mode 0444")
+}
+
 // Two listeners that are to have one address.
 func TestDoctorSharedAddress(t *testing.T) {
 	t.Parallel()

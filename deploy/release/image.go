@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -24,9 +25,11 @@ import (
 const user = 65532
 
 // writeImage writes an OCI layout as a tar, with an image for each Linux program: an empty base, the certificates
-// of public CAs, and the program. Only /data and /tmp are written to, so the root can be read-only.
+// of public CAs, and the program. Only /data and /tmp are written to, so the root can be read-only. Its
+// manifest.json is for Docker without containerd's image store, which loads no OCI layout.
 func writeImage(programs []program, out, version string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	var docker tarball.Manifest
 	for _, p := range programs {
 		if p.os != "linux" {
 			continue
@@ -35,6 +38,15 @@ func writeImage(programs []program, out, version string) error {
 		if err != nil {
 			return err
 		}
+		tag := "parley:" + version
+		if p.arch != "amd64" {
+			tag += "-" + p.arch
+		}
+		described, err := descriptor(image, tag)
+		if err != nil {
+			return err
+		}
+		docker = append(docker, described)
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
 	}
 	if manifest, err := index.IndexManifest(); err != nil || len(manifest.Manifests) == 0 {
@@ -54,6 +66,11 @@ func writeImage(programs []program, out, version string) error {
 	if err != nil {
 		return err
 	}
+	manifest, err := json.Marshal(docker)
+	if err != nil {
+		return err
+	}
+	files = append([]file{{name: "manifest.json", mode: 0o644, data: manifest}}, files...)
 	data, err := tarred(files, programs[0].time)
 	if err != nil {
 		return err
@@ -62,6 +79,28 @@ func writeImage(programs []program, out, version string) error {
 		return err
 	}
 	return os.WriteFile(out, data, 0o644)
+}
+
+// descriptor names an image's blobs in the layout, as `docker save` does.
+func descriptor(image v1.Image, tag string) (tarball.Descriptor, error) {
+	const blobs = "blobs/sha256/"
+	config, err := image.ConfigName()
+	if err != nil {
+		return tarball.Descriptor{}, err
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		return tarball.Descriptor{}, err
+	}
+	d := tarball.Descriptor{Config: blobs + config.Hex, RepoTags: []string{tag}}
+	for _, l := range layers {
+		digest, err := l.Digest()
+		if err != nil {
+			return tarball.Descriptor{}, err
+		}
+		d.Layers = append(d.Layers, blobs+digest.Hex)
+	}
+	return d, nil
 }
 
 // read reads the files of a folder, in the order of their names.

@@ -17,8 +17,10 @@ import (
 	"time"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
@@ -179,6 +181,13 @@ func TestImage(t *testing.T) {
 			t.Errorf("image %d is for %s, want linux/%s", i, d.Platform, want)
 		}
 		inspect(t, image, programs[i])
+
+		tag, err := name.NewTag([]string{"parley:1.2.3", "parley:1.2.3-arm64"}[i])
+		must(t, err)
+		loaded, err := tarball.ImageFromPath(out, &tag) // as docker load reads it
+		must(t, err)
+		must(t, validate.Image(loaded))
+		inspect(t, loaded, programs[i])
 	}
 }
 

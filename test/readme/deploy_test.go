@@ -25,8 +25,14 @@ var (
 // faultsOf are the families and labels that an expression names, and that the table of metrics lacks.
 func faultsOf(expression string, families map[string]family) (faults []string) {
 	allowed := []string{"job", "instance", "le"} // of Prometheus
-	for _, found := range selector.FindAllStringSubmatch(expression, -1) {
+	names, up := map[string]bool{}, false
+	series := selector.FindAllStringSubmatch(expression, -1)
+	for _, found := range series {
+		names[found[1]] = true
+	}
+	for _, found := range series {
 		name := found[1]
+		up = up || name == "up" && strings.HasPrefix(found[2], "{job")
 		if !ofParley.MatchString(name) {
 			continue
 		}
@@ -35,6 +41,9 @@ func faultsOf(expression string, families map[string]family) (faults []string) {
 			base, cut := strings.CutSuffix(name, suffix)
 			if h := families[base]; cut && h.Type == "histogram" {
 				f, known = h, true
+				if !names[base] {
+					faults = append(faults, "no native form of "+name)
+				}
 			}
 		}
 		if !known {
@@ -55,7 +64,7 @@ func faultsOf(expression string, families map[string]family) (faults []string) {
 			}
 		}
 	}
-	if !ofParley.MatchString(expression) && !strings.Contains(expression, "process_") {
+	if !up && !ofParley.MatchString(expression) && !strings.Contains(expression, "process_") {
 		faults = append(faults, "it names no family")
 	}
 	return faults
@@ -148,8 +157,10 @@ func TestFaultsOfExpressions(t *testing.T) {
 	t.Parallel()
 	families := map[string]family{"parley_acts_total": {"counter", []string{"code"}}, "parley_act_seconds": {"histogram", []string{"outcome"}}}
 	for expression, fault := range map[string]string{
-		`sum by (code) (rate(parley_acts_total{job=~"$job",code="x"}[5m]))`:                            "",
-		`histogram_quantile(0.9, sum by (le, outcome) (rate(parley_act_seconds_bucket{job="x"}[5m])))`: "",
+		`sum by (code) (rate(parley_acts_total{job=~"$job",code="x"}[5m]))`: "",
+		`histogram_quantile(0.9, sum by (outcome) (rate(parley_act_seconds{job="x"}[5m]))) or histogram_quantile(0.9, sum by (le, outcome) (rate(parley_act_seconds_bucket{job="x"}[5m])))`: "",
+		`up{job=~"parley.*"} == 0`:                          "",
+		`rate(parley_act_seconds_sum[5m])`:                  "no native form of parley_act_seconds_sum",
 		`parley_act_total`:                                  "no family parley_act_total",
 		`parley_acts_total_count`:                           "no family parley_acts_total_count",
 		`parley_acts_total{outcome="x"}`:                    "parley_acts_total has no label outcome",

@@ -41,6 +41,42 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
+{{/*
+What serve has as arguments: variables PARLEY_TLS_… would give a certificate to every command, and doctor is told
+of all of them in NOTES.txt.
+*/}}
+{{- define "parley.args" -}}
+{{- $args := .Values.args }}
+{{- if .Values.tlsSecret }}{{ $args = concat (list "--tls-cert=/tls/tls.crt" "--tls-key=/tls/tls.key") $args }}{{ end }}
+{{- if .Values.configSecret }}{{ $args = prepend $args "--config=/etc/parley/parley.yaml" }}{{ end }}
+{{- range $args }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The files of the NATS servers. */}}
+{{- define "parley.natsFiles" -}}
+{{- $name := include "parley.name" . -}}
+nats.conf: |
+  server_name: $POD_NAME
+  listen: 0.0.0.0:4222
+  http: 0.0.0.0:8222
+  lame_duck_duration: "30s"
+  cluster {
+    name: parley, listen: 0.0.0.0:6222
+    {{- if .Values.nats.routesSecret }}
+    authorization: $ROUTES_LOGIN
+    routes: $ROUTES
+    {{- else }}
+    routes: [{{ range $i, $n := until 3 }}{{ if $i }}, {{ end }}nats://{{ $name }}-nats-{{ $n }}.{{ $name }}-nats-peers:6222{{ end }}]
+    {{- end }}
+    ping_interval: "2s", ping_max: 2
+  }
+  include ./parley.conf
+parley.conf: |
+  {{- regexReplaceAll "store_dir: *\"[^\"]*\"" .Values.nats.config "store_dir: \"/data\"" | nindent 2 }}
+{{- end }}
+
 {{- define "parley.container" -}}
 securityContext:
   allowPrivilegeEscalation: false
