@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nkeys"
+	"github.com/nats-io/nuid"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server/embedded"
@@ -162,20 +163,37 @@ func WriteSeed(path string, key nkeys.KeyPair) error {
 	return WriteSecret(path, append(text, '\n'))
 }
 
-// WriteSecret writes a secret to a new file, mode 0600.
+// WriteSecret writes a secret to a new file, mode 0600, which is whole and on disk or not there.
 func WriteSecret(path string, text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s already exists; parley never overwrites a key", path)
+	part := filepath.Join(dir, "."+filepath.Base(path)+"-"+nuid.Next())
+	if err := writeNew(part, text); err != nil {
+		return err
 	}
+	err := os.Link(part, path) // which replaces nothing
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		err = writeNew(path, text) // on a file system without links
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%s already exists; parley never overwrites a key", path)
+	}
+	return errors.Join(err, os.Remove(part), syncDir(dir))
+}
+
+// writeNew writes a file that is not there, and fsyncs it; if that fails, it is not there either.
+func writeNew(path string, text []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(text)
-	return errors.Join(err, file.Close())
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
 }
 
 // Config returns a nats-server.conf for an external server. It creates the keys

@@ -138,10 +138,10 @@ func Open(ctx context.Context, o Options) (l *Ledger, err error) {
 	if err := l.openPrior(); err != nil {
 		return nil, err
 	}
-	if err := l.openResume(); err != nil {
+	if err := l.openRestored(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.openRestored(ctx); err != nil {
+	if err := l.openResume(); err != nil {
 		return nil, err
 	}
 	l.http = l.handler()

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -400,6 +402,21 @@ func TestRestored(t *testing.T) {
 	first.mu.Lock()
 	newest := first.newest
 	first.mu.Unlock()
+	// One that is older than the backup, of an earlier disaster, says nothing of what came after the backup.
+	early := newPlace(t).open(newBoard())
+	early.append(names(0, 3)...)
+	early.has(3)
+	warned, said := observer.New(zap.ErrorLevel)
+	old := p.open(newBoard(), func(o *ledger.Options) { o.Resume, o.Log = early.newest, zap.New(warned) })
+	if c := old.has(5); c.Tree.N != 5 {
+		t.Errorf("after an old checkpoint the log has one of %d leaves", c.Tree.N)
+	}
+	if said.FilterMessageSnippet("older than the backup").Len() != 1 {
+		t.Errorf("an old checkpoint is taken silently: %v", said.All())
+	}
+	if _, err := bucket.Get(p.ctx, api.RestoredKey); err != nil {
+		t.Errorf("an old checkpoint has lifted the bound: %v", err)
+	}
 	if c := p.open(newBoard(), func(o *ledger.Options) { o.Resume = newest }).has(9); c.Tree.N != 9 {
 		t.Errorf("a log that resumes has a checkpoint of %d leaves", c.Tree.N)
 	}

@@ -73,7 +73,8 @@ func (l *Ledger) openPrior() error {
 	return nil
 }
 
-// openResume takes the checkpoint that an operator gives, if it is newer.
+// openResume takes the checkpoint that an operator gives, if it is newer. One that is older than the backup does not let the
+// log grow: it says nothing of what was published after the backup.
 func (l *Ledger) openResume() error {
 	if l.o.Resume == "" {
 		return nil
@@ -87,6 +88,11 @@ func (l *Ledger) openResume() error {
 	}
 	if l.prior == nil || l.prior.Tree.N < c.Tree.N {
 		l.prior = &c
+	}
+	if bound := l.most.Load(); bound != unbounded && c.Tree.N < bound {
+		l.o.Resume = ""
+		l.o.Log.Error("the checkpoint of --log-resume is older than the backup, so the log grows no further: give the newest one that was published, or this broker's own",
+			zap.Int64("leaves", c.Tree.N), zap.Int64("backup", bound))
 	}
 	return nil
 }
@@ -124,7 +130,7 @@ func (l *Ledger) openRestored(ctx context.Context) (err error) {
 	}
 	l.most.Store(r.Size)
 	if l.o.Resume != "" {
-		return nil // which decides it
+		return nil // openResume decides it
 	}
 	l.o.Log.Warn("the log was restored from a backup, and grows no further until 'parley serve --log-resume' is given the newest checkpoint that was published",
 		zap.Int64("leaves", r.Size))

@@ -38,10 +38,11 @@ func backupCommand() *cobra.Command {
 	s := &serve{}
 	var withoutKeys bool
 	cmd := &cobra.Command{
-		Use: "backup FILE | DIR", Short: "back up a running broker's store and keys to a file", Args: args(cobra.ExactArgs(1)),
+		Use: "backup FILE | DIR | -", Short: "back up a running broker's store and keys to a file", Args: args(cobra.ExactArgs(1)),
 		Long: `Backs up transcripts, the registry, inboxes with their read positions, timers, the
 escalation inbox and the keys in --data to one file, mode 0600, while brokers keep
-running. In a directory, the file's name contains the time.
+running. In a directory, the file's name contains the time. To standard output (-) it
+goes once it is complete, from a temporary file in --data.
 
 Whoever has the file can act as the broker, because it contains broker.nk. If you
 omit the keys with --without-keys, back them up separately: a store is restored to
@@ -49,8 +50,12 @@ them, and no broker starts on it with another key. The file is a tar of JetStrea
 snapshots.`,
 		Example: `  parley backup /var/backups/parley.tar --data /var/lib/parley
   parley backup /var/backups/ --nats nats://nats.example.com
+  parley backup - --data /var/lib/parley | age -r KEY > parley.tar.age
   parley restore /var/backups/parley.tar --check`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "-" && terminal(cmd) != nil {
+				return usage(errors.New("standard output is a terminal: send the backup to a file or a program"))
+			}
 			if err := s.external(); err != nil {
 				return err
 			}
@@ -67,7 +72,13 @@ snapshots.`,
 				}
 			}
 			name := destination(args[0], time.Now())
-			manifest, err := writeBackup(cmd.Context(), nc, keys, name)
+			var manifest backup.Manifest
+			if name == "-" {
+				manifest, err = s.pipeBackup(cmd.Context(), nc, keys, cmd.OutOrStdout())
+				cmd.SetOut(cmd.ErrOrStderr())
+			} else {
+				manifest, err = writeBackup(cmd.Context(), nc, keys, name)
+			}
 			if err != nil {
 				return err
 			}
@@ -122,7 +133,28 @@ func writeBackup(ctx context.Context, nc *nats.Conn, keys []backup.File, name st
 	return m, nil
 }
 
-// written is the result of backup and restore.
+// pipeBackup writes a temporary file, in which snapshots can begin again, and copies it once it is complete.
+func (s *serve) pipeBackup(ctx context.Context, nc *nats.Conn, keys []backup.File, to io.Writer) (m backup.Manifest, err error) {
+	if err := os.MkdirAll(s.Data, 0o700); err != nil {
+		return m, err
+	}
+	part, err := os.CreateTemp(s.Data, ".backup-*") // mode 0600
+	if err != nil {
+		return m, err
+	}
+	defer os.Remove(part.Name()) //nolint:errcheck // where it could not be before it was closed
+	defer part.Close()           //nolint:errcheck // nobody reads it again
+	os.Remove(part.Name())       //nolint:errcheck // a broken pipe ends the process, and must not leave keys behind
+	if m, err = backup.Write(ctx, nc, keys, part); err != nil {
+		return m, err
+	}
+	if _, err = part.Seek(0, io.SeekStart); err == nil {
+		_, err = io.Copy(to, part)
+	}
+	return m, err
+}
+
+// written is the result of backup, and of what restore checks.
 type written struct {
 	File string `json:"file"`
 	backup.Manifest
@@ -143,9 +175,12 @@ func restoreCommand() *cobra.Command {
 		Use: "restore FILE", Short: "restore a broker's store from a backup", Args: args(cobra.ExactArgs(1)),
 		Long: `Restores streams with their positions and read positions, and the keys. The target
 is a new --data directory for an embedded server, or an external server (--nats)
-without these streams. For an external server the keys go to --data if it has
-none, and the server needs the same configuration as before. Nothing is ever
-overwritten. No broker may run on the target.
+without these streams, configured as before. Nothing is ever overwritten. No broker
+may run on the target.
+
+With --nats, --data gets the key files that it lacks. It may have the broker's key of
+the backup, or a newer one of the same history (broker.keys.json); with any other,
+nothing is restored. Logins that it has stay as they are.
 
 A restore that was stopped leaves a directory on which no broker starts.
 
@@ -181,20 +216,47 @@ func (s *serve) restoreFile(cmd *cobra.Command, name string, check bool, o backu
 	}
 	defer file.Close() //nolint:errcheck // opened read-only
 	manifest, keys, err := backup.Check(file)
+	result := restored{written: written{name, manifest}}
 	if err == nil && !check {
 		s.Dev = manifest.Dev && s.NATS == ""
-		err = s.restore(cmd.Context(), file, keys, o)
+		err = s.restore(cmd.Context(), file, keys, o, &result)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return show(cmd, written{name, manifest}, func(render.Style) string { return written{name, manifest}.text() })
+	if check {
+		return show(cmd, result.written, func(render.Style) string { return result.written.text() })
+	}
+	return show(cmd, result, func(render.Style) string { return result.text() })
+}
+
+// restored is the result of restore.
+type restored struct {
+	written
+	Wrote []string `json:"keysWritten"` // in --data
+	Kept  []string `json:"keysKept"`    // that are others in --data than in the backup
+}
+
+func (r restored) text() string {
+	keys := "no keys written"
+	if len(r.Wrote) > 0 {
+		keys = "keys written: " + strings.Join(r.Wrote, ", ")
+	}
+	text := fmt.Sprintf("%s\n  made %s, %d streams, %s\n", r.File, r.At.Format(time.RFC3339), len(r.Streams), keys)
+	if len(r.Kept) > 0 {
+		text += "  kept, other than in the backup: " + strings.Join(r.Kept, ", ") + "\n"
+	}
+	return text
 }
 
 // restore writes the keys and creates the streams.
-func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.File, o backup.Options) (err error) {
+func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.File, o backup.Options, result *restored) (err error) {
 	if err := s.external(); err != nil {
 		return err
+	}
+	files := map[string][]byte{}
+	for _, key := range keys {
+		files[filepath.Base(key.Name)] = key.Data
 	}
 	has, err := server.Keys(s.Data)
 	switch {
@@ -213,11 +275,14 @@ func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.F
 			return err
 		}
 		defer func() { err = finish(err) }()
-	case len(has) > 0:
-		keys = nil // it has them
 	}
-	for _, key := range keys {
-		if err := server.WriteSecret(filepath.Join(s.Data, filepath.Base(key.Name)), key.Data); err != nil {
+	if result.Wrote, result.Kept, err = server.KeysBack(s.Data, files); errors.Is(err, server.ErrOtherKey) {
+		return advise(err, "Restore to another --data.")
+	} else if err != nil {
+		return err
+	}
+	for _, name := range result.Wrote {
+		if err := server.WriteSecret(filepath.Join(s.Data, name), files[name]); err != nil {
 			return err
 		}
 	}

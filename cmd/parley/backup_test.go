@@ -230,3 +230,37 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Errorf("over a server: %t %s", ok, said)
 	}
 }
+
+// At another server a data directory gets the keys that it lacks, keeps its logins, and has no other broker's key.
+func TestRestoreElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newStore(t)
+	file := filepath.Join(t.TempDir(), "parley.tar")
+	if said, ok := w.parley("backup", file, "--nats", w.URL, "--data", w.Data); !ok {
+		t.Fatal(said)
+	}
+	was := w.Server.Broker.Command.Key()
+	o := testkit.Configured(t)
+	seed, operator := filepath.Join(o.Data, server.BrokerSeed), filepath.Join(o.Data, server.OperatorSeed)
+	restore := []string{"restore", file, "--nats", o.NATS, "--data", o.Data}
+	testkit.Must(t, os.Remove(operator))
+	if said, ok := w.parley(restore...); ok || !strings.Contains(said, "broker.nk: it is of another broker") || !strings.Contains(said, "another --data") {
+		t.Errorf("beside another broker's key: %t %s", ok, said)
+	}
+	if _, err := os.Stat(operator); err == nil {
+		t.Error("a restore that was refused has written a key")
+	}
+	testkit.Must(t, os.Remove(seed))
+	said, ok := w.parley(restore...)
+	if !ok || !strings.Contains(said, "keys written: broker.nk, operator.nk\n") ||
+		!strings.Contains(said, "kept, other than in the backup: broker.login.nk, callout.nk, issuer.nk, system.nk\n") {
+		t.Fatalf("it says: %t %s", ok, said)
+	}
+	w.starts(t, o)
+	if w.Server.Broker.Command.Key() != was {
+		t.Error("the restored broker has another key")
+	}
+	if said, ok := w.verify(auditWait); !ok || strings.Count(said, "ok  ") != 1 {
+		t.Errorf("its session is not in order: %s", said)
+	}
+}

@@ -4,7 +4,9 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -35,6 +37,18 @@ func openTerminal(t *testing.T, columns uint16) *os.File {
 		t.Fatal(err)
 	}
 	return open(fmt.Sprintf("/dev/pts/%d", n))
+}
+
+// TestBackupToTerminal: a backup is for no terminal.
+func TestBackupToTerminal(t *testing.T) {
+	t.Parallel()
+	root := rootCommand()
+	root.SetOut(openTerminal(t, 72))
+	root.SetErr(io.Discard)
+	root.SetArgs([]string{"backup", "-", "--data", t.TempDir(), "--nats", "nats://127.0.0.1:1"})
+	if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "a terminal") {
+		t.Errorf("to a terminal: %v", err)
+	}
 }
 
 // TestColour: on a terminal only, and not where NO_COLOR is set.

@@ -51,7 +51,7 @@ type Manifest struct {
 	Keys    []string  `json:"keys"`         // names of key files; empty if they were left out
 
 	// Applied is up to where in the transcripts all side effects were applied when the backup
-	// began; nil if no broker had work to do.
+	// began: all of them, if no broker was there.
 	Applied store.Marks `json:"applied,omitzero"`
 }
 
@@ -124,7 +124,7 @@ func Write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File) (Manife
 	for _, key := range keys {
 		m.Keys = append(m.Keys, key.Name)
 	}
-	if m.Applied, err = applied(ctx, nc, nil); err != nil {
+	if m.Applied, err = allApplied(ctx, nc, m.Streams); err != nil {
 		return m, err
 	}
 	w := &writer{to, tar.NewWriter(to), m.At, map[string]string{}}
@@ -145,6 +145,36 @@ func Write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File) (Manife
 		return m, err
 	}
 	return m, w.tar.Close()
+}
+
+// allApplied is up to where all side effects are applied. Where no broker has a record, none left work behind: then it is
+// where the transcripts ended before. Of what a broker accepts that starts later, the snapshots may lack side effects.
+func allApplied(ctx context.Context, nc *nats.Conn, names []string) (store.Marks, error) {
+	if !slices.Contains(names, api.StreamOf(api.BrokersBucket)) {
+		return nil, nil // no broker ever ran
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	of := 0
+	for _, name := range names {
+		if api.Unsharded(name) == api.SessionsStream {
+			of++
+		}
+	}
+	ends := make(store.Marks, of)
+	for n, name := range shardNames(api.SessionsStream, of) {
+		stream, err := js.Stream(ctx, name)
+		if err != nil {
+			return nil, fmt.Errorf("backup: %s: %w", name, err)
+		}
+		ends[n] = store.Position(stream.CachedInfo().State.LastSeq, n, of)
+	}
+	if least, err := applied(ctx, nc, nil); least != nil || err != nil {
+		return least, err
+	}
+	return ends, nil
 }
 
 // dev reports whether a broker is running under --dev.

@@ -171,7 +171,8 @@ func (r *resharder) copyStream(ctx context.Context, name string, applied store.M
 		}
 		header := m.Headers()
 		header.Del(jetstream.ExpectedLastSubjSeqHeader)
-		ack, err := r.js.PublishMsgAsync(&nats.Msg{Subject: to, Header: header, Data: m.Data()})
+		// A second attempt would come after later entries of the session: the first failure ends the restore.
+		ack, err := r.js.PublishMsgAsync(&nats.Msg{Subject: to, Header: header, Data: m.Data()}, jetstream.WithRetryAttempts(0))
 		if err != nil {
 			return err
 		}

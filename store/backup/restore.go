@@ -198,8 +198,8 @@ func dropSessionConsumers(ctx context.Context, nc *nats.Conn, inboxes string) er
 	return nil
 }
 
-// boundLog notes how long the public log was in the backup. What was published since
-// others may have kept, so the log must not grow before an operator says what that is.
+// boundLog notes how long the public log was in the backup, or in an earlier one that it has not resumed from. What was
+// published since others may have kept, so the log must not grow before an operator says what that is.
 func boundLog(ctx context.Context, nc *nats.Conn) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -213,7 +213,24 @@ func boundLog(ctx context.Context, nc *nats.Conn) error {
 	if err != nil {
 		return err
 	}
-	_, err = bucket.Put(ctx, api.RestoredKey, fmt.Appendf(nil, `{"size":%d}`, log.CachedInfo().State.LastSeq))
+	bound := struct {
+		Size uint64 `json:"size"`
+	}{log.CachedInfo().State.LastSeq}
+	length := bound.Size
+	if earlier, err := bucket.Get(ctx, api.RestoredKey); err == nil {
+		err = json.Unmarshal(earlier.Value(), &bound)
+		if err != nil {
+			return err
+		}
+	} else if !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return err
+	}
+	bound.Size = min(bound.Size, length)
+	text, err := json.Marshal(bound)
+	if err != nil {
+		return err
+	}
+	_, err = bucket.Put(ctx, api.RestoredKey, text)
 	return err
 }
 

@@ -108,9 +108,11 @@ func (w *world) startBroker(ctx context.Context, name string, args ...string) (r
 	r.submit = request(func(from, _ *party, id performatives.SessionID) string { return api.Submit(from.Agent, id) }, acceptedByBroker)
 	url = o.URL
 	login := client.Unsigned()
+	var options []client.Option
 	switch {
 	case url != "":
 		r.pids = o.PIDs
+		options = append(options, client.NATS(nats.RetryOnFailedConnect(false)))
 		if o.Operator != "" {
 			login = client.LoginFile(o.Operator)
 		}
@@ -132,7 +134,7 @@ func (w *world) startBroker(ctx context.Context, name string, args ...string) (r
 	if o.URL == "" {
 		login = client.LoginFile(filepath.Join(data, server.OperatorSeed))
 	}
-	if operator, err = client.ConnectOperator(ctx, url, login); err == nil {
+	if operator, err = client.ConnectOperator(ctx, url, append(options, login)...); err == nil {
 		w.operators = append(w.operators, operator)
 	}
 	return r, operator, url, err
