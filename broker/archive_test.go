@@ -260,7 +260,7 @@ func TestArchiveLeftovers(t *testing.T) {
 	over := w.deals(1, 0)[0]
 	w.holds(api.SessionsStream, 0)
 	w.holds(api.ArchiveIndexStream, 1)
-	entries, err := w.b.Server.Broker.Parts.Reader.Archived(t.Context(), over.ID)
+	entries, err := w.b.Broker.Parts.Reader.Archived(t.Context(), over.ID)
 	testkit.Must(t, err)
 	w.b.Down()
 	w.b.Up()
