@@ -11,6 +11,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/ledger"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/store"
 )
@@ -38,7 +39,9 @@ func (b *Broker) recordKeys(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return bucket.Watch(ctx, b.Parts.Work, func(e store.Entry) { b.watchKeys(e, own) })
+		watching := background.New()
+		b.closes(watching.Close)
+		return bucket.Watch(ctx, watching, func(e store.Entry) { b.watchKeys(e, own) })
 	}
 }
 
