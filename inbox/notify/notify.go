@@ -155,8 +155,10 @@ func (n *Notifier) follow(ctx, running context.Context, js jetstream.JetStream, 
 	return nil
 }
 
-// refollow is how long a target waits before its events are read anew.
-const refollow = time.Second
+const (
+	refollow  = time.Second     // until the events of a target are read anew
+	heartbeat = 5 * time.Second // of the server, while there are no events; twice as long without is an error
+)
 
 // eventsOf reads the events of a durable consumer, and makes it if it is not there.
 func eventsOf(ctx context.Context, js jetstream.JetStream, config jetstream.ConsumerConfig) (jetstream.MessagesContext, error) {
@@ -167,12 +169,13 @@ func eventsOf(ctx context.Context, js jetstream.JetStream, config jetstream.Cons
 	if err != nil {
 		return nil, err
 	}
-	// Without heartbeats, as of a leader that died, it asks again.
-	return consumer.Messages(jetstream.PullMaxMessages(16), jetstream.WithMessagesErrOnMissingHeartbeat(false))
+	return consumer.Messages(jetstream.PullMaxMessages(16), jetstream.PullHeartbeat(heartbeat))
 }
 
-// read processes events until there is an error, such as that the consumer was deleted.
+// read processes events until there is an error: there are no heartbeats, as from a leader that died or of a consumer that
+// was deleted.
 func (n *Notifier) read(ctx context.Context, events jetstream.MessagesContext, to target, name string) error {
+	defer events.Stop()
 	defer context.AfterFunc(ctx, events.Stop)()
 	for {
 		m, err := events.Next()
