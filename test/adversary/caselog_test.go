@@ -19,7 +19,7 @@ func TestCaseLogIsClosed(t *testing.T) {
 	w := newWorld(t)
 	a := w.Principal(alice)
 	_, err := w.Server.Broker.Parts.Registry.Add(context.Background(), api.Card{Agent: alice, Key: a.Signer.Key(), LoginKeys: testkit.LoginKeys(t, a.Signer), Registry: api.Registry{
-		MayDecide: true, Limits: []performatives.Limit{{Currency: "EUR", MaxAmount: 23456}},
+		MayDecide: true, Limits: []performatives.Limit{{Currency: "EUR", MaxAmount: 998877665544}},
 	}})
 	testkit.Must(t, err)
 	escalation := w.Principal(alpha).Say(w.deal, &performatives.EscalateBody{
@@ -32,13 +32,13 @@ func TestCaseLogIsClosed(t *testing.T) {
 		}
 		return string(m.Data), ""
 	}
-	for verb, more := range map[string]string{api.EscalationClaim.Name: "", api.EscalationComment.Name: `,"text":"we would pay 99887"`} {
+	for verb, more := range map[string]string{api.EscalationClaim.Name: "", api.EscalationComment.Name: `,"text":"we would pay seventy thousand"`} {
 		if text, code := ask(a, verb, more); code != "" {
 			t.Fatalf("alice: %s %s", verb, text)
 		}
 	}
-	secrets := []string{"99887", "23456", `"claim"`, `"comments"`, `"approvers"`, `"route"`, `"claimed"`}
-	if text, _ := ask(a, api.EscalationGet.Name, ""); !strings.Contains(text, "99887") || !strings.Contains(text, "23456") {
+	secrets := []string{"seventy thousand", "998877665544", `"claim"`, `"comments"`, `"approvers"`, `"route"`, `"claimed"`}
+	if text, _ := ask(a, api.EscalationGet.Name, ""); !strings.Contains(text, "seventy thousand") || !strings.Contains(text, "998877665544") {
 		t.Fatalf("alice does not see what the others must not: %s", text)
 	}
 	outside := []performatives.Agent{beta, alpha, bob, carol, eve, mallory, delta}
