@@ -93,6 +93,7 @@ type Server struct {
 	websocket bool
 
 	fsynced func(time.Duration)
+	log     *logger
 
 	mu    sync.Mutex
 	files map[string]*blocks // by stream
@@ -121,7 +122,7 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	ns.SetLoggerV2(log, false, false, false)
-	s := &Server{nats: ns, dir: filepath.Join(o.StoreDir, "jetstream"), asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", fsynced: o.Fsynced, files: map[string]*blocks{}}
+	s := &Server{nats: ns, dir: filepath.Join(o.StoreDir, "jetstream"), asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", fsynced: o.Fsynced, log: log, files: map[string]*blocks{}}
 	if dev != nil {
 		if err := dev.resolve(ns, o.Authority, o.Shards); err != nil {
 			return nil, fmt.Errorf("embedded: %w", err)
@@ -133,7 +134,7 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	ns.Start()
-	if err := s.ready(log, o.Dev); err != nil {
+	if err := s.ready(o.Dev); err != nil {
 		s.Shutdown()
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
@@ -142,8 +143,8 @@ func Start(o Options) (*Server, error) {
 
 // ready turns JetStream on in the broker's account, which reads its streams back from disk, side by
 // side. In operator mode the account says so itself, and the server has done it.
-func (s *Server) ready(log *logger, dev bool) error {
-	if err := log.fatal.Load(); err != nil {
+func (s *Server) ready(dev bool) error {
+	if err := s.log.fatal.Load(); err != nil {
 		return *err
 	}
 	if !s.nats.ReadyForConnections(readyTimeout) {
@@ -196,11 +197,21 @@ const lastLogins = 250 * time.Millisecond
 
 // Shutdown closes all connections and the stores, and returns when they are closed. Lame duck mode closes the
 // listeners first: Shutdown of nats-server 2.15.2 ends its system account before them, and panics if a client
-// begins a login meanwhile.
+// begins a login meanwhile. What was written last is fsynced, which nats-server leaves to the operating system:
+// the next start takes the end for a clean one, and looks for nothing that is missing.
 func (s *Server) Shutdown() {
 	s.nats.LameDuckShutdown()
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()
+	streams, err := filepath.Glob(filepath.Join(s.dir, "*", "streams", "*"))
+	for _, stream := range streams {
+		if fault := s.Durable(filepath.Base(stream), 0); !errors.Is(fault, os.ErrClosed) {
+			err = errors.Join(err, fault)
+		}
+	}
+	if err != nil {
+		s.log.Errorf("what was written last may not survive a loss of power: %v", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.files {

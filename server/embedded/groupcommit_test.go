@@ -59,6 +59,25 @@ func TestDurable(t *testing.T) {
 	}
 }
 
+// After a clean end, what was written last is on disk, in every stream.
+func TestShutdownFsyncs(t *testing.T) {
+	t.Parallel()
+	w := start(t, true)
+	for _, name := range []string{"A", "B", "NOTHING"} {
+		_, err := w.js.CreateStream(w.ctx, jetstream.StreamConfig{Name: name, Subjects: []string{name}, Storage: jetstream.FileStorage})
+		natskit.Must(t, err)
+	}
+	for _, name := range []string{"A", "B"} {
+		_, err := w.js.Publish(w.ctx, name, nil)
+		natskit.Must(t, err)
+	}
+	before := w.fsyncs.Load()
+	w.server.Shutdown()
+	if made := w.fsyncs.Load() - before; before != 0 || made < 2 {
+		t.Errorf("%d fsyncs before the end, %d at it", before, made)
+	}
+}
+
 // Messages that are not in the expected files are not durable, and that is final, also if
 // it is only the last of many.
 func TestDurableElsewhere(t *testing.T) {

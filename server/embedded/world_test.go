@@ -2,7 +2,9 @@ package embedded_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -31,6 +33,7 @@ type world struct {
 	js     jetstream.JetStream // the broker's
 
 	authority *login.Authority
+	fsyncs    atomic.Int32 // that the server made
 }
 
 // own logs in as the only user of one of parley's accounts.
@@ -55,7 +58,7 @@ func start(t *testing.T, dev bool) *world {
 	w.server, err = embedded.Start(embedded.Options{
 		StoreDir: w.store, Listen: "127.0.0.1:0", Dev: dev,
 		Broker: natskit.Public(t, w.owner), Callout: natskit.Public(t, callout), Authority: w.authority,
-		Log: zaptest.NewLogger(t),
+		Log: zaptest.NewLogger(t), Fsynced: func(time.Duration) { w.fsyncs.Add(1) },
 	})
 	natskit.Must(t, err)
 	t.Cleanup(w.server.Shutdown)
