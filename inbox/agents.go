@@ -36,6 +36,7 @@ type agentRow struct {
 	Online       bool
 	LastSeen     time.Time
 	Sessions     string // the reader's with it, by outcome
+	Deals        string // link to them
 }
 
 func (i *Inbox) agents(r *http.Request, who *person) (*agents, error) {
@@ -69,13 +70,8 @@ func (i *Inbox) agents(r *http.Request, who *person) (*agents, error) {
 	return list, nil
 }
 
-// Deals is the link to the reader's deals with the agent.
-func (a agentRow) Deals() string {
-	return link("sessions", url.Values{"with": {string(a.Agent)}}.Encode())
-}
-
 func rowOfAgent(card api.Card, ends api.AgentEnds) agentRow {
-	row := agentRow{Card: card, Skilled: card.Capabilities, Price: price(card), Sessions: outcomes(ends)}
+	row := agentRow{Card: card, Deals: link("sessions", values("with", string(card.Agent))), Skilled: card.Capabilities, Price: price(card), Sessions: outcomes(ends)}
 	row.Online, row.LastSeen = card.Available()
 	for _, skill := range card.Skills {
 		row.Skilled = append(row.Skilled, skill.Name)

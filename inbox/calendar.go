@@ -105,7 +105,7 @@ func (i *Inbox) calendar(rows []dueRow) []byte {
 func (i *Inbox) event(c *ical, row *dueRow, now time.Time) {
 	sum := sha256.Sum256([]byte(string(row.Session) + "\x00" + row.Commitment + "\x00" + row.ID))
 	title := oneLine(row.Action)
-	if row.Overdue(now) {
+	if row.overdue(now) {
 		title = "Overdue: " + title
 	}
 	about := []string{"Status: " + row.Standing, "Deal: " + row.Title, "Obligation: " + oneLine(row.Commitment+"/"+row.ID) + " of " + i.called(row.Party) + ", " + organisation(row.Party)}
@@ -115,7 +115,7 @@ func (i *Inbox) event(c *ical, row *dueRow, now time.Time) {
 	if row.Much != "" {
 		about = append(about, "Still due: "+row.Much)
 	}
-	if worth := row.Worth(); worth != "" {
+	if worth := row.Worth; worth != "" {
 		about = append(about, "Worth: "+worth)
 	}
 	about = append(about, "Session: "+string(row.Session))

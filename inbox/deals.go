@@ -36,6 +36,7 @@ type dealFilters struct {
 	From, To string
 	Most     string        // the least amount, as it was typed
 	Least    amount.Answer // how that is understood
+	Readings []tab         // links to what it may mean, if there are several
 	Sort     string
 }
 
@@ -79,12 +80,13 @@ func askedDeals(r *http.Request) dealFilters {
 	}
 	if f.Most != "" {
 		f.Least = locale(r).Read(amount.Asked{Typed: f.Most})
+		f.Readings = f.readings()
 	}
 	return f
 }
 
-// Readings are links to what an amount that can be read in several ways may mean.
-func (f *dealFilters) Readings() (all []tab) {
+// readings are links to what an amount that can be read in several ways may mean.
+func (f *dealFilters) readings() (all []tab) {
 	for _, c := range f.Least.Choices {
 		q := f.query()
 		plain := string(c.Value)

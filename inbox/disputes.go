@@ -25,15 +25,10 @@ type disputeRow struct {
 	api.DisputeRow
 	Title          string // of the deal
 	Standing, Tone string
+	Link           string
+	Why            string // the ground in words
+	Open           bool   // nothing has ended it
 }
-
-// Link leads to the dispute.
-func (d *disputeRow) Link() string {
-	return link("sessions/"+string(d.Session)+"/dispute", values("dispute", d.ID))
-}
-
-// Open reports whether nothing has ended it.
-func (d *disputeRow) Open() bool { return d.Status == session.DisputeOpen }
 
 func (i *Inbox) disputes(r *http.Request, who *person) (*disputes, error) {
 	status := r.URL.Query().Get("status")
@@ -72,7 +67,10 @@ func disputeRowIn(deal *api.Snapshot, d api.DisputeView) disputeRow {
 }
 
 func newDisputeRow(d api.DisputeRow) disputeRow {
-	row := disputeRow{DisputeRow: d, Title: cmp.Or(oneLine(d.Purpose), "Deal")}
+	row := disputeRow{
+		DisputeRow: d, Title: cmp.Or(oneLine(d.Purpose), "Deal"), Link: disputeLink(d.Session, d.ID),
+		Why: cmp.Or(grounds[d.Ground], oneLine(d.Ground)), Open: d.Status == session.DisputeOpen,
+	}
 	switch d.Status {
 	case session.DisputeOpen:
 		row.Standing, row.Tone = "Open", "warn"
@@ -84,14 +82,15 @@ func newDisputeRow(d api.DisputeRow) disputeRow {
 	return row
 }
 
+func disputeLink(id performatives.SessionID, dispute string) string {
+	return link("sessions/"+string(id)+"/dispute", values("dispute", dispute))
+}
+
 // grounds are those of a dispute in words.
 var grounds = map[string]string{
 	performatives.NonDelivery: "nothing was delivered", performatives.LateDelivery: "it was late", "mismatch": "it is not what was promised",
 	"unauthorized-change": "it was changed without authority", "escrow": "what is held in escrow", "other": "something else",
 }
-
-// Why is the dispute's ground in words.
-func (d *disputeRow) Why() string { return cmp.Or(grounds[d.Ground], oneLine(d.Ground)) }
 
 // A dispute is one dispute with everything that was said of it. What the reader may send is what the
 // broker says.

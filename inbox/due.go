@@ -29,7 +29,11 @@ type dueRow struct {
 	Title string    // of the deal
 	Until time.Time // zero: it has no date
 	Standing, Tone,
-	Much string // how much is still due
+	Much, // how much is still due
+	Worth, // what it is about in money; "" for nothing
+	Link string
+	Over   bool // nothing is due any more
+	Paused bool // the time in which a delivery is answered stands still
 }
 
 // dues is what is due, by time.
@@ -63,7 +67,7 @@ func (i *Inbox) due(r *http.Request, who *person) (*dues, error) {
 	for _, row := range rows[:len(rows)-d.More] {
 		into := &later
 		switch {
-		case row.Overdue(d.Now):
+		case row.overdue(d.Now):
 			into = &overdue
 		case row.Until.IsZero():
 			into = &undated
@@ -95,7 +99,7 @@ func (i *Inbox) dueNow(r *http.Request, who *person) (n dueNow, err error) {
 	n.Now = i.Now()
 	for _, row := range rows {
 		switch {
-		case row.Overdue(n.Now):
+		case row.overdue(n.Now):
 			n.Overdue++
 		case !row.Until.IsZero() && row.Until.Before(n.Now.Add(soonIs)):
 			n.Soon++
@@ -109,20 +113,14 @@ func (i *Inbox) dueNow(r *http.Request, who *person) (n dueNow, err error) {
 	return n, err
 }
 
-// Overdue reports whether the time of what is due has passed.
-func (d *dueRow) Overdue(now time.Time) bool {
-	return d.Status == session.ObligationBreached || !d.Until.IsZero() && d.Until.Before(now) && !d.Paused()
+// overdue reports whether the time of what is due has passed.
+func (d *dueRow) overdue(now time.Time) bool {
+	return d.Status == session.ObligationBreached || !d.Until.IsZero() && d.Until.Before(now) && !d.Paused
 }
-
-// Over reports whether nothing is due any more.
-func (d *dueRow) Over() bool { return slices.Contains(overObligations, d.Status) }
 
 var overObligations = []string{
 	session.ObligationFulfilled, session.ObligationDeemed, session.ObligationLate, session.ObligationWaived, session.ObligationReleased,
 }
-
-// Paused reports whether the time in which a delivery is answered stands still.
-func (d *dueRow) Paused() bool { return d.Delivery != nil && d.Delivery.Paused }
 
 // allDue reads what is due in a caller's deals before a time, the first due first, and reports whether there
 // is more. "" is any time, and what has no date.
@@ -158,6 +156,11 @@ func (i *Inbox) soon() string { return api.Timestamp(i.Now().Add(soonIs)) }
 func newDueRow(o api.ObligationRow) dueRow {
 	row := dueRow{ObligationRow: o, Title: cmp.Or(oneLine(o.Purpose), "Deal"), Until: stamp(o.Due), Much: muchOf(&o.ObligationView)}
 	row.Standing, row.Tone = obligationStanding(o.Status)
+	row.Link = link("sessions/"+string(o.Session)+"/obligation", values("commitment", o.Commitment, "obligation", o.ID))
+	row.Over, row.Paused = slices.Contains(overObligations, o.Status), o.Delivery != nil && o.Delivery.Paused
+	if o.Amount != nil {
+		row.Worth = render.Money(o.Amount.Value, o.Amount.Currency)
+	}
 	return row
 }
 
@@ -225,17 +228,4 @@ func (i *Inbox) exportDue(w http.ResponseWriter, r *http.Request, who *person) {
 			quantity, remains, row.Unit, value, currency, strconv.Itoa(row.Breaches))
 	}
 	s.send(w, r, "due.csv")
-}
-
-// Worth is what the obligation is about in money; "" for nothing.
-func (d *dueRow) Worth() string {
-	if d.Amount == nil {
-		return ""
-	}
-	return render.Money(d.Amount.Value, d.Amount.Currency)
-}
-
-// Link leads to the obligation.
-func (d *dueRow) Link() string {
-	return link("sessions/"+string(d.Session)+"/obligation", values("commitment", d.Commitment, "obligation", d.ID))
 }

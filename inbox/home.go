@@ -116,7 +116,7 @@ func (h *home) waits(open []dealRow, us performatives.Organisation) {
 func (h *home) due(rows []dueRow) {
 	for _, row := range rows {
 		switch {
-		case !row.Overdue(h.Now) && (row.Until.IsZero() || row.Until.After(h.Now.Add(soonIs))):
+		case !row.overdue(h.Now) && (row.Until.IsZero() || row.Until.After(h.Now.Add(soonIs))):
 		case len(h.Due) == homeRows:
 			h.Later++
 		default:

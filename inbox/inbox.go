@@ -15,7 +15,7 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"html/template"
+	"fmt"
 	"math"
 	"net/http"
 	"strings"
@@ -23,10 +23,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/inbox/openid"
 	"github.com/parley-asp/parley/performatives"
@@ -167,11 +169,16 @@ func (i *Inbox) openPages() *template.Template {
 		"asset": i.assets.at, "called": i.called, "path": pathOf, "size": size, "count": func(n uint64) int { return int(min(n, math.MaxInt32)) },
 		"org": organisation, "letters": letters, "lacks": lacks, "together": together, "figures": figures, "plainly": plainly,
 		"money": func(n float64, code string) template.HTML { return together(render.Money(n, code)) },
-		"iso":   iso, "stamp": stamp, "moment": render.Moment, "reason": render.Reason, "ending": render.Ending, "phase": func(p string) string { return sentence(strings.ToLower(p)) },
+		"iso":   iso, "stamp": stamp, "moment": render.Moment, "reason": render.Reason, "ending": render.Ending, "phase": func(p any) string { return sentence(strings.ToLower(fmt.Sprint(p))) },
 		"clean": clean, "line": oneLine, "brief": brief, "prose": asProse, "plural": plural, "sentence": sentence, "link": link,
 		"blocks": render.Page.Blocks, "grant": granted, "classified": classified, "consents": render.Consents, "next": func(n int) int { return n + 1 },
 		"left": func(due, now time.Time) string { return span(due.Sub(now)) },
 		"ago":  func(at, now time.Time) string { return age(now.Sub(at)) },
+		// The fork of html/template calls no methods, so that the linker can leave out those that nobody calls.
+		"unset": time.Time.IsZero, "human": performatives.Agent.IsHuman, "over": session.Phase.Over, "code": (*escalation.Amount).Code, "away": (*api.Away).At,
+		"overdue": (*dueRow).overdue, "text": render.Block.Text, "value": render.Row.Text, "words": render.Event.Words, "note": render.Event.Note,
+		"title": render.Term.Title, "was": render.Term.Was, "now": render.Term.Now, "delta": render.Term.Delta, "ratio": render.Term.Ratio,
+		"required": (*openid.Provider).Required, "host": (*openid.Provider).Host,
 		"draw": func(name string, data any) (template.HTML, error) {
 			var out bytes.Buffer
 			err := pages.ExecuteTemplate(&out, name, data)
@@ -186,6 +193,7 @@ type page struct {
 	Here  string // URL of the page, relative to that
 	Title string
 	Dev   bool
+	Open  int // items of the queue
 	// OpenRulings has the other sides read what people decide.
 	OpenRulings bool
 	Key         performatives.Key // of the broker, named in decisions
@@ -194,11 +202,10 @@ type page struct {
 	At          string // which page it is
 	Cursor      string // where live updates start
 	Waiting     string // how many checks wait, for the menu
+	Operates    bool   // the reader is an operator
 
 	View string // the template of what it shows
 	Body any
-
-	operates func(performatives.Agent) bool
 
 	Trouble string
 	Humans  []api.Card // under --dev, to choose from
@@ -213,22 +220,11 @@ type panes struct {
 	Item  *deal
 }
 
-// Open is how many items of a page's queue are open.
-func (p *page) Open() int {
-	if shown, ok := p.Body.(*panes); ok {
-		return shown.Queue.Counts.Open
-	}
-	return 0
-}
-
-// Operates reports whether the reader is an operator.
-func (p *page) Operates() bool { return p.operates != nil && p.Me != nil && p.operates(p.Me.Agent) }
-
 func (i *Inbox) page(r *http.Request, who *person, at, title string) *page {
 	p := &page{
 		Base: strings.Repeat("../", max(0, strings.Count(r.URL.Path, "/")-1)), Here: link(strings.TrimPrefix(r.URL.Path, "/"), r.URL.RawQuery),
 		Title: title, Dev: i.Dev, OpenRulings: i.OpenRulings, Key: i.Key, Me: who, Now: i.Now(), At: at,
-		operates: i.Operates,
+		Operates: i.Operates != nil && who != nil && i.Operates(who.Agent),
 	}
 	if at == "queue" || at == "checks" || at == "execution" {
 		if at, err := i.cursor(r.Context(), who); err == nil { // else the browser reloads everything when it connects
@@ -287,8 +283,13 @@ func whole[T any](i *Inbox, at, view string, load load[T], title func(T) string)
 			return
 		}
 		p.View, p.Body, p.Title = view, loaded, title(loaded)
-		if partial, is := p.Body.(*insights); is && !partial.Complete {
-			w.Header().Set("Refresh", "2") // the broker still reads
+		switch shown := p.Body.(type) {
+		case *panes:
+			p.Open = shown.Queue.Counts.Open
+		case *insights:
+			if !shown.Complete {
+				w.Header().Set("Refresh", "2") // the broker still reads
+			}
 		}
 		i.show(w, r, http.StatusOK, "page", p)
 	}

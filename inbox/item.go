@@ -22,6 +22,7 @@ type item struct {
 	OfferByCounterparty bool      // the terms are
 	Terms, MoreTerms    termTable // the first, and those that are folded
 	Fields              []field
+	FoldedFields        []field  // those that the form shows on request
 	Paths               []string // of terms that may hold an amount
 	Conversation        []entry
 	Events              []render.Event // newest first
@@ -36,13 +37,19 @@ type item struct {
 	Tally               tally
 	InForce             *grant // what the approvals so far allow together
 	Opened              bool
-	Confirms            bool   // the agents have agreed: it is confirmed, or not
-	Decides             bool   // the reader may decide
-	Approves            bool   // and has neither voted nor escalated it
-	Extent              string // what the Approve form proposes: amount, terms or any; "" if the reader cannot approve
-	Ceilings            string // the reader's
-	Acts                bool   // and may comment, claim and hand over
-	Lapsed              bool   // the offer at stake has expired
+	AnswerDue           string         // when the reader's level ends
+	Confirms            bool           // the agents have agreed: it is confirmed, or not
+	Disputed            string         // link to the dispute that it asks about
+	Decides             bool           // the reader may decide
+	Approves            bool           // and has neither voted nor escalated it
+	MayExactly          bool           // the reader may approve exactly the terms that were shown
+	MayAny              bool           // and without a bound
+	Others              []api.Approver // colleagues who can approve what the reader cannot
+	Unseals             bool           // the reader may open something to the arbiter; the broker authorizes it anyway
+	Extent              string         // what the Approve form proposes: amount, terms or any; "" if the reader cannot approve
+	Ceilings            string         // the reader's
+	Acts                bool           // and may comment, claim and hand over
+	Lapsed              bool           // the offer at stake has expired
 	OfferUntil          time.Time
 	Matter              string // changes when what is decided changes
 	Wary                bool   // the agent warns of the offer
@@ -79,7 +86,7 @@ func (i *Inbox) item(r *http.Request, who *person) (*item, error) {
 
 func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 	v := &item{
-		EscalationItem: *it, Me: who, Title: titleOf(it), Fields: asFields(it), Paths: numbers(it), Tally: tallyOf(it), InForce: inForce(it),
+		EscalationItem: *it, Me: who, Title: titleOf(it), Fields: asFields(it), AnswerDue: it.AnswerDue(), Disputed: disputeLink(it.Session, it.Dispute), Paths: numbers(it), Tally: tallyOf(it), InForce: inForce(it),
 		Conversation: c.all(it.Transcript, it.Opens), Opened: it.Status == "open", Confirms: it.Confirms(),
 		Decides: it.You == nil || it.You.Decide, // the broker authorizes it anyway
 		Acts:    it.You == nil || !it.You.Reads,
@@ -93,6 +100,10 @@ func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 		v.TitleByCounterparty = v.OfferByCounterparty && it.Proposal.Subject != ""
 	}
 	v.Terms, v.MoreTerms = foldTerms(it)
+	v.FoldedFields = folded(v.Fields)
+	v.MayAny = it.You == nil || len(it.You.Limits) == 0
+	// Who has a ceiling needs an amount to compare, unless the rules need none.
+	v.MayExactly = it.TermsHash != "" && (v.MayAny || it.Amount != nil || it.Route != nil && it.Route.NonMonetary != "")
 	v.Extent = v.extent()
 	if it.You != nil {
 		v.Ceilings = ceilings(it.You.Limits)
@@ -107,18 +118,17 @@ func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 	v.Wary = it.Reason == adversarial || discourages.MatchString(it.SuggestedAction)
 	v.Allows = !v.Confirms && (it.Status == performatives.Approved || it.Status == performatives.Modified)
 	v.Sealers = sealers(it)
+	v.Unseals = v.Acts && slices.ContainsFunc(v.Sealers, func(s sealer) bool { return !s.Opened })
 	v.ClaimMine = it.Case.Claim != nil && it.Case.Claim.By == who.Agent
 	for _, a := range it.Approvers {
 		if a.Agent != who.Agent {
 			v.Colleagues = append(v.Colleagues, a)
+			if len(a.Limits) == 0 && !a.Trigger && !a.Voted {
+				v.Others = append(v.Others, a)
+			}
 		}
 	}
 	return v
-}
-
-// Disputed leads to the dispute that the item asks about.
-func (v *item) Disputed() string {
-	return link("sessions/"+string(v.Session)+"/dispute", values("dispute", v.Dispute))
 }
 
 // adversarial is the reason of an agent that suspects bad faith.
@@ -148,33 +158,14 @@ func (v *item) uses(offers []api.SnapshotOffer) {
 // an amount. Who has no ceiling may approve anything.
 func (v *item) extent() string {
 	switch {
-	case v.MayExactly():
+	case v.MayExactly:
 		return "terms"
-	case v.Amount != nil || !v.MayAny() && len(v.Paths) > 0:
+	case v.Amount != nil || !v.MayAny && len(v.Paths) > 0:
 		return "amount"
-	case v.MayAny():
+	case v.MayAny:
 		return "any"
 	}
 	return ""
-}
-
-// MayExactly reports whether the reader may approve exactly the terms that were shown.
-// Who has a ceiling needs an amount to compare, unless the rules need none.
-func (v *item) MayExactly() bool {
-	return v.TermsHash != "" && (v.MayAny() || v.Amount != nil || v.Route != nil && v.Route.NonMonetary != "")
-}
-
-// MayAny reports whether the reader may approve without a bound.
-func (v *item) MayAny() bool { return v.You == nil || len(v.You.Limits) == 0 }
-
-// Others are colleagues who can approve what the reader cannot.
-func (v *item) Others() (all []api.Approver) {
-	for _, a := range v.Colleagues {
-		if len(a.Limits) == 0 && !a.Trigger && !a.Voted {
-			all = append(all, a)
-		}
-	}
-	return all
 }
 
 func ceilings(limits []performatives.Limit) string {

@@ -34,10 +34,7 @@ type obligation struct {
 }
 
 // mayDo is what the reader may do with an obligation.
-type mayDo struct{ Accept, Reject, Dispute, Deliver, Waive, Amend bool }
-
-// Any reports whether there is anything to do.
-func (m mayDo) Any() bool { return m != mayDo{} }
+type mayDo struct{ Any, Accept, Reject, Dispute, Deliver, Waive, Amend bool }
 
 // An amendment would replace the obligation, and waits for an answer.
 type amendment struct {
@@ -91,6 +88,7 @@ func (i *Inbox) obligation(r *http.Request, who *person) (*obligation, error) {
 
 // may notes what the moves of the reader let it do with the obligation.
 func (o *obligation) may(moves []api.Move) {
+	defer func() { o.May.Any = o.May != mayDo{} }()
 	name := o.Commitment + "/" + o.ID
 	for _, m := range moves {
 		kind := kindOf(m)
@@ -104,7 +102,7 @@ func (o *obligation) may(moves []api.Move) {
 			o.May.Deliver = o.May.Deliver || kind == performatives.Result
 			o.May.Waive = o.May.Waive || kind == performatives.Waiver
 		case act == performatives.Propose && kind == performatives.Amendment && m.Reference == o.Commitment:
-			o.May.Amend = o.Delivery == nil && !o.Over() && !o.Truncated
+			o.May.Amend = o.Delivery == nil && !o.Over && !o.Truncated
 		}
 	}
 }

@@ -173,13 +173,13 @@ func asFields(item *api.EscalationItem) []field {
 	return all
 }
 
-// FoldedFields are those that the form shows on request.
-func (v *item) FoldedFields() []field {
-	n := slices.IndexFunc(v.Fields, func(f field) bool { return !f.First })
+// folded are the fields that the form shows on request.
+func folded(all []field) []field {
+	n := slices.IndexFunc(all, func(f field) bool { return !f.First })
 	if n < 0 {
 		return nil
 	}
-	return v.Fields[n:]
+	return all[n:]
 }
 
 func (f *field) choices(now jsontext.Value, of []jsontext.Value) {

@@ -50,11 +50,6 @@ func sealers(it *api.EscalationItem) (all []sealer) {
 	return all
 }
 
-// Unseals reports whether the reader may open something to the arbiter; the broker authorizes it anyway.
-func (v *item) Unseals() bool {
-	return v.Acts && slices.ContainsFunc(v.Sealers, func(s sealer) bool { return !s.Opened })
-}
-
 // mostSealers bounds the principals of one request.
 const mostSealers = 100
 

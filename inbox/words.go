@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"fmt"
-	"html/template"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"

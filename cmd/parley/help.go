@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -110,25 +112,40 @@ func usageLine(cmd *cobra.Command) string {
 	return cmd.UseLine()
 }
 
-func init() {
-	cobra.AddTemplateFunc("flagHelp", flagHelp)
-	cobra.AddTemplateFunc("usageLine", usageLine)
+// printUsage prints how to use a command, with its flags under headings. It is no template of cobra's: those call
+// methods by their names, so the linker would keep each exported method in the program.
+func printUsage(cmd *cobra.Command) error {
+	var out strings.Builder
+	fmt.Fprintf(&out, "Usage:\n  %s\n", usageLine(cmd))
+	if len(cmd.Aliases) > 0 {
+		fmt.Fprintf(&out, "\nAliases: %s\n", cmd.NameAndAliases())
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&out, "\nExamples:\n%s\n", cmd.Example)
+	}
+	list := func(title, group string) {
+		out.WriteString("\n" + title + ":\n")
+		for _, c := range cmd.Commands() {
+			if c.GroupID == group && (c.IsAvailableCommand() || c.Name() == "help") {
+				fmt.Fprintf(&out, "  %-*s %s\n", c.NamePadding(), c.Name(), c.Short)
+			}
+		}
+	}
+	if cmd.HasAvailableSubCommands() {
+		for _, g := range cmd.Groups() {
+			list(g.Title, g.ID)
+		}
+		if others := "Commands"; !cmd.AllChildCommandsHaveGroup() {
+			if len(cmd.Groups()) > 0 {
+				others = "Other"
+			}
+			list(others, "")
+		}
+	}
+	out.WriteString(flagHelp(cmd))
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&out, "\n%s COMMAND --help describes a command.\n", cmd.CommandPath())
+	}
+	_, err := io.WriteString(cmd.OutOrStderr(), out.String())
+	return err
 }
-
-// usageTemplate is like cobra's, with flags under headings.
-const usageTemplate = `Usage:
-  {{usageLine .}}
-{{if .Aliases}}
-Aliases: {{.NameAndAliases}}
-{{end}}{{if .HasExample}}
-Examples:
-{{.Example}}
-{{end}}{{if .HasAvailableSubCommands}}{{$cmds := .Commands}}{{range $group := .Groups}}
-{{.Title}}:{{range $cmds}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
-{{end}}{{if not .AllChildCommandsHaveGroup}}
-{{if .Groups}}Other{{else}}Commands{{end}}:{{range $cmds}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
-{{end}}{{end}}{{flagHelp .}}{{if .HasAvailableSubCommands}}
-{{.CommandPath}} COMMAND --help describes a command.
-{{end}}`

@@ -54,7 +54,7 @@ func rootCommand() *cobra.Command {
 		}
 		return usage(err)
 	})
-	root.SetUsageTemplate(usageTemplate)
+	root.SetUsageFunc(printUsage)
 	for _, g := range commands {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, command := range g.commands {

@@ -37,7 +37,7 @@ func built(t *testing.T, system, arch string, settings ...debug.BuildSetting) (p
 	}
 	about := *info
 	about.Settings = append([]debug.BuildSetting{
-		{Key: "GOOS", Value: system}, {Key: "GOARCH", Value: arch}, {Key: "CGO_ENABLED", Value: "0"}, {Key: "-trimpath", Value: "true"},
+		{Key: "GOOS", Value: system}, {Key: "GOARCH", Value: arch}, {Key: "CGO_ENABLED", Value: "0"}, {Key: "-trimpath", Value: "true"}, {Key: "-tags", Value: "grpcnotrace"},
 		{Key: "vcs.revision", Value: "c0ffee"}, {Key: "vcs.time", Value: "2026-11-26T10:00:00Z"},
 	}, settings...)
 	return newProgram("bin/"+system+"-"+arch+"/parley", data, &about)
@@ -60,6 +60,7 @@ func TestProgram(t *testing.T) {
 	for _, c := range []struct{ key, value, want string }{
 		{"CGO_ENABLED", "1", "CGO_ENABLED=1"},
 		{"-trimpath", "false", "-trimpath=false"},
+		{"-tags", "", "-tags="},
 		{"vcs.time", "", "names no commit"},
 		{"GOARCH", "amd64", "is of linux-amd64"},
 	} {
@@ -68,7 +69,7 @@ func TestProgram(t *testing.T) {
 		}
 	}
 	info := &debug.BuildInfo{Settings: []debug.BuildSetting{
-		{Key: "GOOS", Value: "linux"}, {Key: "GOARCH", Value: "arm64"}, {Key: "CGO_ENABLED", Value: "0"}, {Key: "-trimpath", Value: "true"},
+		{Key: "GOOS", Value: "linux"}, {Key: "GOARCH", Value: "arm64"}, {Key: "CGO_ENABLED", Value: "0"}, {Key: "-trimpath", Value: "true"}, {Key: "-tags", Value: "grpcnotrace"},
 		{Key: "vcs.revision", Value: "c0ffee"}, {Key: "vcs.time", Value: "2026-11-26T10:00:00Z"},
 	}}
 	if _, err := newProgram("linux-arm64/parley", make([]byte, mostBytes+1), info); err == nil || !strings.Contains(err.Error(), "at most") {

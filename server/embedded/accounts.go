@@ -11,8 +11,8 @@ import (
 
 // service is a subject that ASP answers for another account.
 type service struct {
-	subject string
-	answers server.ServiceRespType
+	Subject string
+	Answers server.ServiceRespType
 }
 
 // The services that each account imports from ASP, under the same subjects.
@@ -84,21 +84,21 @@ var (
 )
 
 // called is a subject of an account that ASP imports as a service, under a local name.
-type called struct{ account, subject, local string }
+type called struct{ Account, Subject, Local string }
 
 func subjects(services []service) []string {
 	var all []string
 	for _, s := range services {
-		all = append(all, s.subject)
+		all = append(all, s.Subject)
 	}
 	return all
 }
 
 // access is what an account imports from ASP.
 type access struct {
-	account  string
-	services []service // that it may call
-	streams  []string  // that it may subscribe to
+	Account  string
+	Services []service // that it may call
+	Streams  []string  // that it may subscribe to
 }
 
 // production is what each account imports where there are logins.
@@ -135,26 +135,26 @@ func newAccounts(authority *login.Authority, all []access) (accounts, error) {
 			return nil, err
 		}
 	}
-	asp, by := a[login.BrokerAccount], a[wakeups.account]
-	if err := by.AddServiceExport(wakeups.subject, []*server.Account{asp}); err != nil {
+	asp, by := a[login.BrokerAccount], a[wakeups.Account]
+	if err := by.AddServiceExport(wakeups.Subject, []*server.Account{asp}); err != nil {
 		return nil, err
 	}
-	return a, asp.AddServiceImport(by, wakeups.local, wakeups.subject)
+	return a, asp.AddServiceImport(by, wakeups.Local, wakeups.Subject)
 }
 
 // open exports services and streams of ASP to an account, which imports them.
 func (a accounts) open(may access) error {
-	asp, to := a[login.BrokerAccount], a[may.account]
+	asp, to := a[login.BrokerAccount], a[may.Account]
 	only := []*server.Account{to}
-	for _, s := range may.services {
-		if err := asp.AddServiceExportWithResponse(s.subject, s.answers, only); err != nil {
+	for _, s := range may.Services {
+		if err := asp.AddServiceExportWithResponse(s.Subject, s.Answers, only); err != nil {
 			return err
 		}
-		if err := to.AddServiceImport(asp, s.subject, s.subject); err != nil {
+		if err := to.AddServiceImport(asp, s.Subject, s.Subject); err != nil {
 			return err
 		}
 	}
-	for _, subject := range may.streams {
+	for _, subject := range may.Streams {
 		if err := asp.AddStreamExport(subject, only); err != nil {
 			return err
 		}

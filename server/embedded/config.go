@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/template"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
@@ -35,7 +35,7 @@ func Config(k Keys, shards int) (string, error) {
 	err := config.Execute(&out, map[string]any{
 		"Keys": k, "Access": production(shards), "Wakeups": wakeups, "Timeout": loginTimeout.Seconds(), "Subscriptions": maxSubscriptions,
 		"JetStream": jetStream(), "Submits": api.AllSubmits, "Routes": api.RouteMapping,
-		"SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
+		"Responses": responses, "SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
 		"Find": FindConnections, "Close": fmt.Sprintf(CloseConnection, "*"), "Inbox": SystemInbox + ".>",
 	})
 	return out.String(), err
@@ -60,17 +60,6 @@ jetstream {
 
 // responses are the names of response types in a configuration.
 var responses = map[server.ServiceRespType]string{server.Singleton: "Singleton", server.Streamed: "Stream", server.Chunked: "Chunked"}
-
-func (s service) Subject() string  { return s.subject }
-func (s service) Response() string { return responses[s.answers] }
-
-func (c called) Account() string { return c.account }
-func (c called) Subject() string { return c.subject }
-func (c called) Local() string   { return c.local }
-
-func (a access) Account() string     { return a.account }
-func (a access) Services() []service { return a.services }
-func (a access) Streams() []string   { return a.streams }
 
 var config = template.Must(template.New("nats-server.conf").Parse(`# For a NATS server that parley uses: nats-server 2.12 or later, on its own
 #     nats-server -c FILE
@@ -99,7 +88,7 @@ accounts {
     exports: [
 {{- range .Access}}{{$to := .Account}}
 {{- range .Services}}
-      { service: "{{.Subject}}", response_type: {{.Response}}, accounts: [{{$to}}] }
+      { service: "{{.Subject}}", response_type: {{index $.Responses .Answers}}, accounts: [{{$to}}] }
 {{- end}}
 {{- range .Streams}}
       { stream: "{{.}}", accounts: [{{$to}}] }

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/template"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/text"
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/api"
@@ -60,15 +60,15 @@ func describe(name string, all []access) []string {
 	case login.BrokerAccount:
 		lines := []string{"JetStream and the broker, nobody else. Each account needs an activation", "signed by this one for what it exports:"}
 		for _, may := range all {
-			lines = append(lines, may.lines("to "+may.account)...)
+			lines = append(lines, may.lines("to "+may.Account)...)
 		}
-		lines = append(lines, "It wakes principals by requests:", "  service "+wakeups.subject+" of "+wakeups.account+" as "+wakeups.local)
+		lines = append(lines, "It wakes principals by requests:", "  service "+wakeups.Subject+" of "+wakeups.Account+" as "+wakeups.Local)
 		return append(lines, "If there are several brokers, it routes acts to the partition owner of", "their session:", "  mapping "+api.AllSubmits, "       to "+api.RouteMapping)
 	case login.CalloutAccount:
 		return []string{"The login service, to which external authorization sends all other logins."}
 	default:
 		for _, may := range all {
-			if may.account == name {
+			if may.Account == name {
 				return append([]string{"It imports from " + login.BrokerAccount + ":"}, may.lines("")...)
 			}
 		}
@@ -78,10 +78,10 @@ func describe(name string, all []access) []string {
 
 func (a access) lines(to string) (all []string) {
 	add := func(kind, subject string) { all = append(all, strings.TrimRight("  "+kind+" "+subject+" "+to, " ")) }
-	for _, s := range a.services {
-		add("service", s.subject)
+	for _, s := range a.Services {
+		add("service", s.Subject)
 	}
-	for _, subject := range a.streams {
+	for _, subject := range a.Streams {
 		add("stream ", subject)
 	}
 	return all

@@ -62,13 +62,13 @@ func accountJWT(authority *login.Authority, name, callout string, all []access, 
 		for _, may := range all {
 			claims.Exports.Add(may.exports()...)
 		}
-		token, err := authority.Activation(wakeups.account, name, wakeups.subject, jwt.Service)
+		token, err := authority.Activation(wakeups.Account, name, wakeups.Subject, jwt.Service)
 		if err != nil {
 			return "", err
 		}
 		claims.Imports.Add(&jwt.Import{
-			Name: wakeups.subject, Subject: jwt.Subject(wakeups.subject), Account: authority.Account(wakeups.account), Token: token,
-			LocalSubject: jwt.RenamingSubject(wakeups.local), Type: jwt.Service,
+			Name: wakeups.Subject, Subject: jwt.Subject(wakeups.Subject), Account: authority.Account(wakeups.Account), Token: token,
+			LocalSubject: jwt.RenamingSubject(wakeups.Local), Type: jwt.Service,
 		})
 		if !operator { // for external servers; the embedded server has one broker only
 			claims.AddMapping(api.AllSubmits, jwt.WeightedMapping{Subject: api.RouteMapping})
@@ -77,14 +77,14 @@ func accountJWT(authority *login.Authority, name, callout string, all []access, 
 		claims.Authorization.AuthUsers.Add(callout)
 		claims.Authorization.AllowedAccounts.Add(authority.Account(login.BrokerAccount)) // for logins with the broker's key
 		for _, may := range all {
-			claims.Authorization.AllowedAccounts.Add(authority.Account(may.account))
+			claims.Authorization.AllowedAccounts.Add(authority.Account(may.Account))
 		}
 	}
-	if name == wakeups.account {
-		claims.Exports.Add(&jwt.Export{Name: wakeups.subject, Subject: jwt.Subject(wakeups.subject), Type: jwt.Service, TokenReq: true})
+	if name == wakeups.Account {
+		claims.Exports.Add(&jwt.Export{Name: wakeups.Subject, Subject: jwt.Subject(wakeups.Subject), Type: jwt.Service, TokenReq: true})
 	}
 	for _, may := range all {
-		if may.account != name {
+		if may.Account != name {
 			continue
 		}
 		claims.Limits.Subs = maxSubscriptions // of each connection
@@ -101,12 +101,12 @@ var jwtResponses = map[server.ServiceRespType]jwt.ResponseType{
 
 // exports are what ASP exports to the account. Each needs an activation.
 func (a access) exports() (all jwt.Exports) {
-	for _, s := range a.services {
+	for _, s := range a.Services {
 		all.Add(&jwt.Export{
-			Name: s.subject, Subject: jwt.Subject(s.subject), Type: jwt.Service, TokenReq: true, ResponseType: jwtResponses[s.answers],
+			Name: s.Subject, Subject: jwt.Subject(s.Subject), Type: jwt.Service, TokenReq: true, ResponseType: jwtResponses[s.Answers],
 		})
 	}
-	for _, subject := range a.streams {
+	for _, subject := range a.Streams {
 		all.Add(&jwt.Export{Name: subject, Subject: jwt.Subject(subject), Type: jwt.Stream, TokenReq: true})
 	}
 	return all
@@ -114,18 +114,18 @@ func (a access) exports() (all jwt.Exports) {
 
 func (a access) imports(authority *login.Authority) (all jwt.Imports, err error) {
 	add := func(subject string, kind jwt.ExportType) {
-		token, failed := authority.Activation(login.BrokerAccount, a.account, subject, kind)
+		token, failed := authority.Activation(login.BrokerAccount, a.Account, subject, kind)
 		if failed != nil && err == nil {
-			err = fmt.Errorf("account %s: %w", a.account, failed)
+			err = fmt.Errorf("account %s: %w", a.Account, failed)
 		}
 		all.Add(&jwt.Import{
 			Name: subject, Subject: jwt.Subject(subject), Account: authority.Account(login.BrokerAccount), Token: token, Type: kind,
 		})
 	}
-	for _, s := range a.services {
-		add(s.subject, jwt.Service)
+	for _, s := range a.Services {
+		add(s.Subject, jwt.Service)
 	}
-	for _, subject := range a.streams {
+	for _, subject := range a.Streams {
 		add(subject, jwt.Stream)
 	}
 	return all, err
