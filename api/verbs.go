@@ -208,15 +208,19 @@ func body(member string) trait              { return func(v *Verb) { v.Body = me
 func tool(name string) trait                { return func(v *Verb) { v.Tool = name } }
 
 func define[Request, Reply any](name string, role Role, access Access, doc string, traits ...trait) VerbOf[Request, Reply] {
-	v := Verb{
-		Name: name, Role: role, Access: access, Auditors: role == Principal && access == Read, Doc: doc,
-		Request: reflect.TypeFor[Request](), Reply: reflect.TypeFor[Reply](),
-	}
+	return VerbOf[Request, Reply]{enter(Verb{
+		Name: name, Role: role, Access: access, Doc: doc, Request: reflect.TypeFor[Request](), Reply: reflect.TypeFor[Reply](),
+	}, traits)}
+}
+
+// enter adds a verb to the table.
+func enter(v Verb, traits []trait) Verb {
+	v.Auditors = v.Role == Principal && v.Access == Read
 	for _, has := range traits {
 		has(&v)
 	}
 	table = append(table, v)
-	return VerbOf[Request, Reply]{v}
+	return v
 }
 
 // Members lists the fields of a request or reply that are members of its JSON, those of

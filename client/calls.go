@@ -40,8 +40,9 @@ type Caller interface {
 //	page, err := client.Do(ctx, c, api.CheckList, api.ListChecks{Status: api.AllChecks})
 //
 // Most requests are repeated until they are answered or the context ends: see [Calls.Call].
-func Do[Q, A any](ctx context.Context, c Caller, verb api.VerbOf[Q, A], request Q) (A, error) {
-	return exchange(verb, request, func(data []byte) ([]byte, error) { return c.Call(ctx, verb.Name, data) })
+func Do[Q, A any](ctx context.Context, c Caller, verb api.VerbOf[Q, A], request Q) (reply A, err error) {
+	err = exchange(verb.Name, request, &reply, func(data []byte) ([]byte, error) { return c.Call(ctx, verb.Name, data) })
+	return reply, err
 }
 
 // Call calls a verb by its name, with a request and a reply in JSON, for programs that pass both
@@ -70,31 +71,33 @@ func (c *Calls) repeated(ctx context.Context, verb string, request []byte) ([]by
 
 // call calls a verb, and repeats the request until it is answered or the
 // context ends.
-func call[Q, A any](ctx context.Context, c *Calls, verb api.VerbOf[Q, A], request Q) (A, error) {
-	return exchange(verb, request, func(data []byte) ([]byte, error) { return c.repeated(ctx, verb.Name, data) })
+func call[Q, A any](ctx context.Context, c *Calls, verb api.VerbOf[Q, A], request Q) (reply A, err error) {
+	err = exchange(verb.Name, request, &reply, func(data []byte) ([]byte, error) { return c.repeated(ctx, verb.Name, data) })
+	return reply, err
 }
 
 // once calls a verb a single time.
-func once[Q, A any](ctx context.Context, c *Calls, verb api.VerbOf[Q, A], request Q, within time.Duration) (A, error) {
+func once[Q, A any](ctx context.Context, c *Calls, verb api.VerbOf[Q, A], request Q, within time.Duration) (reply A, err error) {
 	one, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return exchange(verb, request, func(data []byte) ([]byte, error) { return c.link.request(one, c.subject(verb.Name), data) })
+	err = exchange(verb.Name, request, &reply, func(data []byte) ([]byte, error) { return c.link.request(one, c.subject(verb.Name), data) })
+	return reply, err
 }
 
 // exchange writes the request, sends it, and reads the reply.
-func exchange[Q, A any](verb api.VerbOf[Q, A], request Q, send func([]byte) ([]byte, error)) (reply A, err error) {
+func exchange(verb string, request, reply any, send func([]byte) ([]byte, error)) error {
 	data, err := json.Marshal(request, json.Deterministic(true))
 	if err != nil {
-		return reply, fmt.Errorf("%s: %w", verb.Name, err)
+		return fmt.Errorf("%s: %w", verb, err)
 	}
 	answer, err := send(data)
 	if err != nil {
-		return reply, fmt.Errorf("%s: %w", verb.Name, err)
+		return fmt.Errorf("%s: %w", verb, err)
 	}
-	if err := json.Unmarshal(answer, &reply); err != nil {
-		return reply, fmt.Errorf("%s: the answer cannot be read: %w", verb.Name, err)
+	if err := json.Unmarshal(answer, reply); err != nil {
+		return fmt.Errorf("%s: the answer cannot be read: %w", verb, err)
 	}
-	return reply, nil
+	return nil
 }
 
 // pages goes through the pages of a list.

@@ -26,14 +26,14 @@ const (
 // A dueRow is one obligation that is due, or whose delivery waits for an answer.
 type dueRow struct {
 	api.ObligationRow
-	Title string    // of the deal
-	Until time.Time // zero: it has no date
-	Standing, Tone,
-	Much, // how much is still due
-	Worth, // what it is about in money; "" for nothing
-	Link string
-	Over   bool // nothing is due any more
-	Paused bool // the time in which a delivery is answered stands still
+	Title          string    // of the deal
+	Until          time.Time // zero: it has no date
+	Standing, Tone string
+	Much           string // how much is still due
+	Worth          string // what it is about in money; "" for nothing
+	Link           string
+	Over           bool // nothing is due any more
+	Paused         bool // the time in which a delivery is answered stands still
 }
 
 // dues is what is due, by time.

@@ -282,7 +282,7 @@ func TestOpenIDRefused(t *testing.T) {
 	}
 	hostile := v.goes("")
 	hostile["error"] = "<b>call 555-1234</b>"
-	if _, body := v.posts("/inbox/callback", hostile); strings.Contains(body, "555") {
+	if _, body := v.posts("/inbox/callback", hostile); strings.Contains(body, "555-1234") {
 		t.Errorf("the page says what a link says: %s", body)
 	}
 	elsewhere := v.goes("")

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	sealedAsk    = `{"reason":"authority-limit","urgency":"high","context":{"limit":95000,"café":"😀"},"suggestedAction":"approve"}`
-	sealedRuling = `{"type":"resolution","data":{"escalationId":"e","decision":"approved","comment":"go","authority":{"maxAmount":95000}}}`
+	sealedAsk    = `{"reason":"authority-limit","urgency":"high","context":{"limit":950001234567,"café":"😀"},"suggestedAction":"approve"}`
+	sealedRuling = `{"type":"resolution","data":{"escalationId":"e","decision":"approved","comment":"go","authority":{"maxAmount":950001234567}}}`
 )
 
 // seals makes a message with members of its body sealed, and reads it.
@@ -37,7 +37,7 @@ func TestSeal(t *testing.T) {
 		{Inform, strings.Replace(sealedRuling, "type", "informType", 1), []string{SealAuthority, SealComment}},
 	} {
 		m, parts := seals(t, c.act, c.body, c.members...)
-		if len(m.Digests()) != len(c.members) || strings.Contains(string(m.RawBody), "95000") {
+		if len(m.Digests()) != len(c.members) || strings.Contains(string(m.RawBody), "950001234567") {
 			t.Errorf("%s: sealed is %s", c.act, m.RawBody)
 		}
 		if err := m.Open(parts); err != nil {

@@ -254,7 +254,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	}
 	if n := s.Broker.Parts.Registry.NoLogin(); len(n) > 0 && s.mode.servesLogins() {
 		o.Log.Warn("principals have a key that signs and none that logs in; before there were login keys, the one did both: parley agent rotate gives both anew",
-			zap.Int("principals", len(n)), zap.Any("first", n[:min(len(n), 10)]), zap.Bool("sharedKeys", o.SharedKeys))
+			zap.Int("principals", len(n)), zap.Reflect("first", n[:min(len(n), 10)]), zap.Bool("sharedKeys", o.SharedKeys))
 	}
 	close(s.ready)
 	if s.notifier, err = s.openNotify(ctx, o.Notify); err != nil {

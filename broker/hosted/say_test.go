@@ -276,7 +276,7 @@ func TestSealed(t *testing.T) {
 	w := newWorld(t)
 	w.Principal("human://acme.com/boss")
 	id := w.opened("asp/1")
-	said := api.Say{Session: id, Performative: "ESCALATE", Key: "k1", Body: jsontext.Value(`{"reason":"authority-limit","urgency":"high","context":{"limit":95123},"suggestedAction":"hold"}`)}
+	said := api.Say{Session: id, Performative: "ESCALATE", Key: "k1", Body: jsontext.Value(`{"reason":"authority-limit","urgency":"high","context":{"limit":951234567890},"suggestedAction":"hold"}`)}
 	first, err := w.says(buyer, said)
 	testkit.Must(t, err)
 	w.Down()
@@ -290,7 +290,7 @@ func TestSealed(t *testing.T) {
 		return string(page.Messages[0]), page.Sealed[id]
 	}
 	entry, parts := read(buyer, first.Message)
-	if strings.Contains(entry, "95123") || strings.Contains(entry, "hold") || string(parts[performatives.SealContext].Value) != `{"limit":95123}` || string(parts[performatives.SealSuggested].Value) != `"hold"` {
+	if strings.Contains(entry, "951234567890") || strings.Contains(entry, "hold") || string(parts[performatives.SealContext].Value) != `{"limit":951234567890}` || string(parts[performatives.SealSuggested].Value) != `"hold"` {
 		t.Errorf("its side reads %s with %v", entry, parts)
 	}
 	if same, others := read(seller, first.Message); same != entry || others != nil {
@@ -311,10 +311,10 @@ func TestOpen(t *testing.T) {
 	t.Parallel()
 	w := world{testkit.NewWorld(t, testkit.Options{OpenRulings: true, Dev: true})}
 	id := w.opened("asp/1")
-	w.must(buyer, id, "ESCALATE", `{"reason":"authority-limit","urgency":"high","context":{"limit":95123}}`)
+	w.must(buyer, id, "ESCALATE", `{"reason":"authority-limit","urgency":"high","context":{"limit":951234567890}}`)
 	var page api.Messages
 	testkit.Must(t, w.Server.Broker.Service.As(seller).Call(w.Ctx, api.SessionMessages.Verb, api.ListMessages{Session: id}, &page))
-	if last := string(page.Messages[len(page.Messages)-1]); !strings.Contains(last, "95123") {
+	if last := string(page.Messages[len(page.Messages)-1]); !strings.Contains(last, "951234567890") {
 		t.Errorf("the other side reads %s", last)
 	}
 }

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/parley-asp/parley/api"
@@ -202,12 +201,16 @@ func (c *cache) decidersOf(org performatives.Organisation) []api.Card {
 func (c *cache) list(wanted func(api.Card) bool) []api.Card {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	var found []api.Card
-	for _, card := range c.cards {
+	var agents []performatives.Agent
+	for a, card := range c.cards {
 		if wanted(card) {
-			found = append(found, card)
+			agents = append(agents, a)
 		}
 	}
-	slices.SortFunc(found, func(a, b api.Card) int { return strings.Compare(string(a.Agent), string(b.Agent)) })
+	slices.Sort(agents)
+	found := make([]api.Card, len(agents))
+	for n, a := range agents {
+		found[n] = c.cards[a]
+	}
 	return found
 }

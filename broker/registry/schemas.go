@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -173,13 +174,11 @@ func (s *Schemas) names() []api.Schema {
 	for _, name := range published() {
 		all = append(all, api.Schema{Name: name, Kind: schemas.Kind(name)})
 	}
-	terms := make([]api.Schema, 0, len(s.records))
-	for _, r := range s.records {
-		if r.Removed == "" {
+	for _, name := range slices.Sorted(maps.Keys(s.records)) {
+		if r := s.records[name]; r.Removed == "" {
 			r.Schema.Schema = nil
-			terms = append(terms, r.Schema)
+			all = append(all, r.Schema)
 		}
 	}
-	slices.SortFunc(terms, func(a, b api.Schema) int { return strings.Compare(a.Name, b.Name) })
-	return append(all, terms...)
+	return all
 }

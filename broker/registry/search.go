@@ -1,10 +1,10 @@
 package registry
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -110,10 +110,9 @@ func (c *cache) withCapability(wanted string) (found []api.Card) {
 			}
 		}
 	}
-	for a := range agents {
+	for _, a := range slices.Sorted(maps.Keys(agents)) {
 		found = append(found, c.cards[a])
 	}
-	slices.SortFunc(found, func(a, b api.Card) int { return cmp.Compare(a.Agent, b.Agent) })
 	return found
 }
 

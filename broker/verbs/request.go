@@ -13,31 +13,31 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// requestOf reads a request into its type. An empty one is {}. A member that the verb does
+// readRequest reads a request into what request points to. An empty one is {}. A member that the verb does
 // not take is refused, since it may be another one misspelt, and so is a required one that
 // is missing: one whose field has no omitzero.
-func requestOf[Q any](data []byte) (request Q, err error) {
+func readRequest(data []byte, request any) error {
 	if len(data) == 0 {
 		data = []byte("{}")
 	}
 	canonical, err := performatives.Canonical(data)
 	if err != nil {
-		return request, session.RefuseUnreadable(err)
+		return session.RefuseUnreadable(err)
 	}
 	given := map[string]jsontext.Value{}
 	if err := performatives.Unmarshal(canonical, &given, ""); err != nil {
-		return request, session.RefuseUnreadable(err)
+		return session.RefuseUnreadable(err)
 	}
-	if err := members(reflect.TypeFor[Q](), given); err != nil {
-		return request, session.RefuseUnreadable(err)
+	if err := members(reflect.TypeOf(request).Elem(), given); err != nil {
+		return session.RefuseUnreadable(err)
 	}
-	if _, ordered := any(request).(interface{ InOrder() }); ordered {
+	if _, ordered := request.(interface{ InOrder() }); ordered {
 		canonical = data // it is as valid, with its members in the order in which they came
 	}
-	if err := performatives.Unmarshal(canonical, &request, ""); err != nil {
-		return request, session.RefuseUnreadable(err)
+	if err := performatives.Unmarshal(canonical, request, ""); err != nil {
+		return session.RefuseUnreadable(err)
 	}
-	return request, nil
+	return nil
 }
 
 // members holds the members of a request against the fields of its type.

@@ -44,8 +44,8 @@ func HandleAct[Q, A any](v api.VerbOf[Q, A], call func(context.Context, api.Call
 // is on its way, or has failed: then, which may be nil.
 func HandleThen[Q, A any](v api.VerbOf[Q, A], call func(context.Context, api.Caller, Q) (reply A, then func(), err error)) Answer {
 	return Answer{Verb: v.Verb, call: func(ctx context.Context, c api.Caller, data []byte) (any, func(), error) {
-		request, err := requestOf[Q](data)
-		if err != nil {
+		var request Q
+		if err := readRequest(data, &request); err != nil {
 			return nil, nil, err
 		}
 		return call(ctx, c, request)

@@ -121,6 +121,9 @@ func (w *Wakeups) Set(ctx context.Context, c api.Caller, q api.SetWakeup) (api.W
 	if err := w.close(at, one, to); err != nil {
 		return api.Wakeup{}, err
 	}
+	if err := w.bucket.CatchUp(ctx); err != nil { // or those set just now are not counted
+		return api.Wakeup{}, err
+	}
 	if n := w.others(c.Agent, at); n >= maxRows {
 		return api.Wakeup{}, api.RateLimited("wakeups", time.Hour, "you have %d wakeups, which is the most: set some without a url and a subject", n)
 	}

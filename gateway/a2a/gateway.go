@@ -18,11 +18,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -84,7 +84,7 @@ func New(o Options) *Gateway {
 	g := &Gateway{o: o, work: work, ctx: work.Context()}
 	g.followers = followers{Gateway: g, pushes: outbound.New(pushBounds), running: map[string]*follower{}}
 	transport := []a2asrv.TransportOption{a2asrv.WithTransportKeepAlive(keepAlive), a2asrv.WithTransportPanicHandler(func(why any) error {
-		o.Service.Log.Error("a2a", zap.Any("panic", why))
+		o.Service.Log.Error("a2a", zap.String("panic", fmt.Sprint(why)))
 		return a2a.ErrInternalError
 	})}
 	g.rpc, g.rest = a2asrv.NewJSONRPCHandler(tasks{g}, transport...), a2asrv.NewRESTHandler(tasks{g}, transport...)

@@ -9,7 +9,8 @@ import (
 )
 
 // A Table maps strings of one kind to values. The zero Table is empty.
-type Table[K ~string, V any] struct{ m *immutable.Map[K, V] }
+// All tables are one type of map underneath, or each would have the compiler write the tree again.
+type Table[K ~string, V any] struct{ m *immutable.Map[string, any] }
 
 // Get finds a key's value.
 func (t Table[K, V]) Get(k K) (V, bool) {
@@ -17,16 +18,18 @@ func (t Table[K, V]) Get(k K) (V, bool) {
 		var none V
 		return none, false
 	}
-	return t.m.Get(k)
+	found, has := t.m.Get(string(k))
+	v, _ := found.(V)
+	return v, has
 }
 
 // With is the table with one key set.
 func (t Table[K, V]) With(k K, v V) Table[K, V] {
 	m := t.m
 	if m == nil {
-		m = immutable.NewMap[K, V](hasher[K]{})
+		m = immutable.NewMap[string, any](hasher{})
 	}
-	return Table[K, V]{m.Set(k, v)}
+	return Table[K, V]{m.Set(string(k), v)}
 }
 
 // Without is the table less one key.
@@ -34,7 +37,7 @@ func (t Table[K, V]) Without(k K) Table[K, V] {
 	if t.m == nil {
 		return t
 	}
-	return Table[K, V]{t.m.Delete(k)}
+	return Table[K, V]{t.m.Delete(string(k))}
 }
 
 // Len counts the keys.
@@ -53,7 +56,8 @@ func (t Table[K, V]) All() func(func(K, V) bool) {
 			return
 		}
 		for it := t.m.Iterator(); !it.Done(); {
-			if k, v, ok := it.Next(); ok && !yield(k, v) {
+			k, found, _ := it.Next()
+			if v, _ := found.(V); !yield(K(k), v) {
 				return
 			}
 		}
@@ -62,9 +66,9 @@ func (t Table[K, V]) All() func(func(K, V) bool) {
 
 // hasher is seeded per process: keys come from clients, who must not be able
 // to make them collide.
-type hasher[K ~string] struct{}
+type hasher struct{}
 
 var seed = maphash.MakeSeed()
 
-func (hasher[K]) Hash(k K) uint32   { return uint32(maphash.String(seed, string(k))) } //nolint:gosec // half of the hash is a hash
-func (hasher[K]) Equal(a, b K) bool { return a == b }
+func (hasher) Hash(k string) uint32   { return uint32(maphash.String(seed, k)) } //nolint:gosec // half of the hash is a hash
+func (hasher) Equal(a, b string) bool { return a == b }

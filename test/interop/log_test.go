@@ -5,6 +5,7 @@ package interop
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -38,6 +39,7 @@ var (
 type broker struct {
 	testing.TB
 	program, nats, site string
+	stop                func() // interrupts it, and waits for its end
 }
 
 func serve(t *testing.T, args ...string) *broker {
@@ -48,7 +50,8 @@ func serve(t *testing.T, args ...string) *broker {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	running := exec.CommandContext(t.Context(), b.program, append([]string{
+	ctx, interrupt := context.WithCancel(t.Context())
+	running := exec.CommandContext(ctx, b.program, append([]string{
 		"serve", "--dev", "--sync", "1m", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
 	}, args...)...)
 	running.Cancel = func() error { return running.Process.Signal(os.Interrupt) }
@@ -77,7 +80,11 @@ func serve(t *testing.T, args ...string) *broker {
 		}
 		running.Wait() //nolint:errcheck // it was interrupted
 	}()
-	t.Cleanup(func() { <-ended }) // before its data is removed
+	b.stop = func() {
+		interrupt()
+		<-ended
+	}
+	t.Cleanup(b.stop) // before its data is removed
 	return b
 }
 
