@@ -248,6 +248,12 @@ func TestWakeupSealed(t *testing.T) {
 	w.Send("PUT", "/v1/asp/wakeup", w.Tokens[cron], `{}`).Is(http.StatusOK, nil)
 	_, err = bucket.Create(w.Ctx, "before", fmt.Appendf(nil, `{"agentId":%q,"url":%q,"secret":%q,"consumer":"wakeup-before"}`, cron, url, base64.StdEncoding.EncodeToString(raw)))
 	testkit.Must(t, err)
+	js, err := jetstream.New(w.Server.Broker.Options.Conn)
+	testkit.Must(t, err)
+	testkit.Eventually(t, "the row's consumer is there, which is told of what comes from now on", func() bool {
+		_, err := js.Consumer(w.Ctx, api.InboxStream, "wakeup-before")
+		return err == nil
+	})
 	w.says(id, seller, "PROPOSE", `{"proposalId":"p","type":"service-agreement","subject":"s","terms":{"price":5}}`)
 	got := w.next(calls)
 	if !(webhook.Call{ID: got.id, Body: got.body}).Signed(got.at, got.signature, raw) || got.bearer != "" {
