@@ -9,7 +9,7 @@ import (
 )
 
 // A Table maps strings of one kind to values. The zero Table is empty.
-// All tables are one type of map underneath, or each would have the compiler write the tree again.
+// All tables share one type of map, so that the compiler generates its code once.
 type Table[K ~string, V any] struct{ m *immutable.Map[string, any] }
 
 // Get finds a key's value.

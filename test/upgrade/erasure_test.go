@@ -91,7 +91,8 @@ func (e *erased) leavesAlone(b *broker, sameFormat bool) {
 	e.Helper()
 	e.isUnknown()
 	for _, args := range [][]string{{"session", "verify", string(e.gone.id)}, {"session", "ls"}} {
-		testkit.Eventually(e, "the operator is told that it is unavailable, where the last attempt had its answer in time", func() bool {
+		// The command repeats the request until its time is over, and says something else if that cuts off the last answer.
+		testkit.Eventually(e, "the operator is told that it is unavailable", func() bool {
 			out, err := e.runs(b.program, append(args, "--timeout", "1s")...)
 			if err == nil {
 				e.Fatalf("the operator asks for %q, and is answered\n%s", args, out)
