@@ -25,7 +25,7 @@ import (
 // What one side seals, and the name of a human who is asked and does not act.
 const (
 	marked  = "MARK-76123"
-	allowed = 424242
+	allowed = 739146285017 // no time and no hash has so many digits in this order
 	quiet   = "quietdave"
 )
 
