@@ -155,10 +155,14 @@ func (in *inbox) keep(m *Message) (stop func()) {
 			every = min(every, f.ackWait/3)
 		}
 	}
+	stopped := false
 	var again *time.Timer
 	again = time.AfterFunc(every, func() {
 		in.mu.Lock()
 		defer in.mu.Unlock()
+		if stopped { // while this waited for the lock
+			return
+		}
 		for _, d := range m.came {
 			if d.raw == nil {
 				continue
@@ -174,6 +178,7 @@ func (in *inbox) keep(m *Message) (stop func()) {
 	return func() {
 		in.mu.Lock()
 		defer in.mu.Unlock()
+		stopped = true
 		again.Stop()
 	}
 }
