@@ -51,11 +51,10 @@ var ofService = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_[0-
 func unknownVariables(root *cobra.Command, environment []string) (unknown []string) {
 	known := slices.Clone(setNoFlag)
 	know := func(f *pflag.Flag) { known = append(known, variable(f)) }
-	root.PersistentFlags().VisitAll(know)
-	for todo := root.Commands(); len(todo) > 0; todo = append(todo[1:], todo[0].Commands()...) {
-		todo[0].Flags().VisitAll(know)
-		todo[0].PersistentFlags().VisitAll(know)
-	}
+	everyCommand(root, func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(know)
+		cmd.PersistentFlags().VisitAll(know)
+	})
 	for _, one := range environment {
 		name, _, _ := strings.Cut(one, "=")
 		if strings.HasPrefix(name, variables) && !slices.Contains(known, name) && !ofService.MatchString(name) {
@@ -63,4 +62,14 @@ func unknownVariables(root *cobra.Command, environment []string) (unknown []stri
 		}
 	}
 	return unknown
+}
+
+// everyCommand calls do for every command that the help shows.
+func everyCommand(cmd *cobra.Command, do func(*cobra.Command)) {
+	do(cmd)
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			everyCommand(c, do)
+		}
+	}
 }
