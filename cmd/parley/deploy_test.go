@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -16,8 +17,6 @@ import (
 	"testing"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-asp/parley/api"
@@ -39,10 +38,8 @@ func refusals(args, variables []string) (faults []string) {
 	if err != nil {
 		faults = append(faults, fmt.Sprintf("parley %s: %v", strings.Join(args, " "), err))
 	}
-	for _, name := range variables {
-		if flag, ours := strings.CutPrefix(name, "PARLEY_"); ours && !isFlag(strings.ToLower(strings.ReplaceAll(flag, "_", "-"))) {
-			faults = append(faults, "no flag is set by "+name)
-		}
+	for _, name := range unknownVariables(rootCommand(), variables) {
+		faults = append(faults, "no flag is set by "+name)
 	}
 	return faults
 }
@@ -52,15 +49,6 @@ func takes(t *testing.T, in string, args, variables []string) {
 	for _, fault := range refusals(args, variables) {
 		t.Errorf("%s: %s", in, fault)
 	}
-}
-
-func isFlag(name string) bool {
-	found := false
-	everyCommand(rootCommand(), func(cmd *cobra.Command) {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { found = found || f.Name == name })
-		cmd.PersistentFlags().VisitAll(func(f *pflag.Flag) { found = found || f.Name == name })
-	})
-	return found
 }
 
 // TestTakes: a check that never fails proves nothing.
@@ -94,7 +82,7 @@ type manifest struct {
 type container struct {
 	Name, Image string
 	Args        []string
-	Env         []struct{ Name string }
+	Env         []struct{ Name, Value string }
 
 	StartupProbe   probe `yaml:"startupProbe"`
 	LivenessProbe  probe `yaml:"livenessProbe"`
@@ -130,9 +118,15 @@ func fileOf(t *testing.T, name string) []byte {
 func TestChart(t *testing.T) {
 	for name, containers := range map[string]int{"single.yaml": 1, "cluster.yaml": 2} {
 		seen := 0
+		t.Setenv("ROUTES_PASSWORD", "letters4digits") // of the secret
 		for _, m := range rendered(t, name) {
 			for _, c := range m.Spec.Template.Spec.Containers {
 				seen++
+				if c.Name == "nats" {
+					for _, v := range c.Env {
+						t.Setenv(v.Name, strings.ReplaceAll(cmp.Or(v.Value, os.Getenv(v.Name)), "$(ROUTES_PASSWORD)", os.Getenv("ROUTES_PASSWORD")))
+					}
+				}
 				if !strings.HasPrefix(c.Image, "parley:") {
 					continue
 				}
@@ -145,10 +139,12 @@ func TestChart(t *testing.T) {
 				}
 				takes(t, name, c.Args, variables)
 			}
+		}
+		for _, m := range rendered(t, name) {
 			if text, ok := m.Data["nats.conf"]; ok {
 				reads := natsReads(t, text)
-				if len(reads.Routes) != 3 || reads.ServerName != "parley-nats-0" || reads.Port != 4222 || reads.HTTPPort != 8222 {
-					t.Errorf("%s: NATS reads %d routes, the name %q, the ports %d and %d", name, len(reads.Routes), reads.ServerName, reads.Port, reads.HTTPPort)
+				if len(reads.Routes) != 3 || reads.ServerName != "parley-nats-0" || reads.Port != 4222 || reads.HTTPPort != 8222 || reads.Cluster.Password != "letters4digits" {
+					t.Errorf("%s: NATS reads %d routes, the name %q, the ports %d and %d, the routes' user %q", name, len(reads.Routes), reads.ServerName, reads.Port, reads.HTTPPort, reads.Cluster.Username)
 				}
 			}
 		}

@@ -11,16 +11,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// everyCommand calls do for every command that the help shows.
-func everyCommand(cmd *cobra.Command, do func(*cobra.Command)) {
-	do(cmd)
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			everyCommand(c, do)
-		}
-	}
-}
-
 // TestHelp: the help of every command fits 80 columns, quotes nothing with
 // backquotes, states each default once, and has examples.
 func TestHelp(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,8 +69,6 @@ func flagFault(name string, err error) error {
 func advise(err error, format string, args ...any) error {
 	return fmt.Errorf("%w\n%s", err, fmt.Sprintf(format, args...))
 }
-
-func lookup(name string) (string, bool) { return os.LookupEnv(name) }
 
 // report prints an error on standard error, and returns the exit status.
 func report(cmd *cobra.Command, args []string, err error) int {

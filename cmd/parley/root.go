@@ -124,25 +124,6 @@ func helpOf(help *cobra.Command, args []string) error {
 	return cmd.Help()
 }
 
-// fromEnvironment sets the flags that the command line does not set.
-func fromEnvironment(flags *pflag.FlagSet) error {
-	var faults []error
-	flags.VisitAll(func(f *pflag.Flag) {
-		name := "PARLEY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value, set := lookup(name)
-		if f.Changed || !set || f.Name == "help" || f.Name == "version" {
-			return
-		}
-		if err := flags.Set(f.Name, value); err != nil {
-			faults = append(faults, flagFault(name, err))
-		}
-	})
-	if len(faults) > 0 {
-		return usage(errors.Join(faults...))
-	}
-	return nil
-}
-
 // run runs the program and returns its exit status.
 func run(ctx context.Context, args []string) int {
 	root := rootCommand()

@@ -86,6 +86,9 @@ func (s *serve) run(cmd *cobra.Command) error {
 	if err := s.complete(cmd.Flags(), cmd.ErrOrStderr()); err != nil {
 		return err
 	}
+	for _, name := range unknownVariables(cmd.Root(), os.Environ()) {
+		s.Log.Warn("an environment variable sets no flag", zap.String("variable", name))
+	}
 	collectLess()
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
