@@ -3,7 +3,11 @@ package client
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/performatives"
 )
@@ -129,6 +133,46 @@ func TestGaps(t *testing.T) {
 		from, may := g.missing(letter(c.session, c.sequence), c.delivery, c.reconnects)
 		if may != c.may || may && from != c.from {
 			t.Errorf("delivery %d: from %d, %v; want from %d, %v", i, from, may, c.from, c.may)
+		}
+	}
+}
+
+// kept counts how often it is said to be in progress.
+type kept struct {
+	jetstream.Msg
+
+	times atomic.Int64
+}
+
+func (k *kept) InProgress() error { k.times.Add(1); return nil }
+
+// Nothing is kept once its reader is done with it, also if it was about to be kept again.
+func TestKeptNoLonger(t *testing.T) {
+	t.Parallel()
+	const every = time.Millisecond
+	in := newInbox(nil)
+	f := &feed{in: in, ackWait: 3 * every}
+	in.feeds[""] = f
+	later := func() { // when timers of now have fired
+		fired := make(chan struct{})
+		time.AfterFunc(2*every, func() { close(fired) })
+		<-fired
+	}
+	for n := range 100 {
+		raw, m := &kept{}, letter("a", uint64(n))
+		m.came = []delivery{{f, raw}}
+		in.open[m.key()] = m
+		stop := in.keep(m)
+		in.mu.Lock()
+		done := make(chan struct{})
+		go func() { stop(); close(done) }()
+		later() // both wait for the lock, the timer behind stop
+		in.mu.Unlock()
+		<-done
+		before := raw.times.Load()
+		later()
+		if after := raw.times.Load(); after != before {
+			t.Fatalf("the message %d was kept %d times after its reader was done with it", n, after-before)
 		}
 	}
 }
