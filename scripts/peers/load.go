@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/parley-asp/parley/api"
@@ -45,7 +46,7 @@ func measurePeer(ctx context.Context, sessions int, seconds float64, start func(
 	var pairs [bench.DefaultPairs][2]*agent
 	for n := range pairs {
 		for i, name := range []string{"agent://acme.com/buyer-%d", "agent://widgets.co/seller-%d"} {
-			a := &agent{name: performatives.Agent(fmt.Sprintf(name, n)), url: s.url, client: &http.Client{Transport: transport}}
+			a := &agent{name: performatives.Agent(fmt.Sprintf(name, n)), url: s.url, inboxes: s.inboxes, client: &http.Client{Transport: transport}}
 			pairs[n][i] = a
 			defer a.leave()
 			if a.signer, err = performatives.NewKey(); err != nil {
@@ -107,6 +108,7 @@ type agent struct {
 	url, token string
 	client     *http.Client
 	nc         *nats.Conn // nil for HTTP
+	inboxes    bool       // it has a durable one
 	workers    sync.Map   // chan arrival by session
 }
 
@@ -172,7 +174,10 @@ func (a *agent) join(ctx context.Context) (err error) {
 		if _, err := a.nc.Subscribe(api.Inboxes+actsFor(a.name), func(m *nats.Msg) { a.received(m.Data) }); err != nil {
 			return err
 		}
-		return a.call(ctx, api.Call(a.name, register), []byte(a.signer.Key()))
+		if err := a.call(ctx, api.Call(a.name, register), []byte(a.signer.Key())); err != nil || !a.inboxes {
+			return err
+		}
+		return a.consume(ctx)
 	}
 	answer, err := a.post(ctx, "/agents", fmt.Appendf(nil, `{"agentId":%q,"key":%q}`, a.name, a.signer.Key()))
 	if err != nil {
@@ -187,6 +192,23 @@ func (a *agent) join(ctx context.Context) (err error) {
 	if err == nil {
 		go a.receive(stream.Body)
 	}
+	return err
+}
+
+// consume reads and acknowledges what comes to the durable inbox.
+func (a *agent) consume(ctx context.Context) error {
+	js, err := jetstream.New(a.nc)
+	if err != nil {
+		return err
+	}
+	inbox, err := js.Consumer(ctx, api.InboxStream, a.name.Token())
+	if err != nil {
+		return err
+	}
+	_, err = inbox.Consume(func(m jetstream.Msg) {
+		m.Ack() //nolint:errcheck // a redelivery fails the measurement
+		a.received(m.Data())
+	})
 	return err
 }
 

@@ -1,5 +1,5 @@
 // Peers compares parley with what people would build instead, PostgreSQL behind a small HTTP API with NOTIFY, and with
-// the least that does its work over NATS. All get the workload of parley bench, in turns. docs/PERFORMANCE.md
+// the least that does its work over NATS, without durable inboxes and with them. All get the workload of parley bench, in turns. docs/PERFORMANCE.md
 // says what is compared; `make bench-peers` runs it.
 package main
 
@@ -27,7 +27,9 @@ func main() {
 	case slices.Equal(os.Args[1:], []string{overPostgres}):
 		run = serve
 	case slices.Equal(os.Args[1:], []string{overNATS}):
-		run = serveNATS
+		run = func(ctx context.Context, out io.Writer) error { return serveNATS(ctx, out, false) }
+	case slices.Equal(os.Args[1:], []string{overInboxes}):
+		run = func(ctx context.Context, out io.Writer) error { return serveNATS(ctx, out, true) }
 	}
 	err := run(ctx, os.Stdout)
 	stop()
@@ -41,6 +43,7 @@ func main() {
 const (
 	overPostgres = "postgres-api"
 	overNATS     = "nats-api"
+	overInboxes  = "nats-inboxes-api"
 )
 
 type options struct {
@@ -64,7 +67,7 @@ func compare(ctx context.Context, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "sessions of %d acts, bodies of %d bytes, %d pairs; medians of %d rounds of %g s; times in µs, CPU per act of the servers\n\n",
 		bench.DefaultActs, bench.DefaultBody, bench.DefaultPairs, o.rounds, o.seconds)
-	fmt.Fprintf(out, "%8s  %-10s %8s  %19s  %19s  %8s\n", "sessions", "", "acts/s", "accepted p50    p99", "received p50    p99", "CPU/act")
+	fmt.Fprintf(out, "%8s  %-13s %8s  %19s  %19s  %8s\n", "sessions", "", "acts/s", "accepted p50    p99", "received p50    p99", "CPU/act")
 	table := "\nmultiples of PostgreSQL\n\n| sessions | | acts/s | accepted p50 | p99 | received p50 | p99 | CPU/act |\n|---|---|---|---|---|---|---|---|\n"
 	for _, level := range strings.Split(*levels, ",") {
 		sessions, err := strconv.Atoi(level)
@@ -123,7 +126,10 @@ func (o options) level(ctx context.Context, out io.Writer, sessions int) ([]*sid
 			return level.Parley, nil
 		}},
 		{name: "NATS", measure: func(sessions int) (bench.Figures, error) {
-			return measurePeer(ctx, sessions, o.seconds, func() (*servers, error) { return startNATS(ctx, o.dir) })
+			return measurePeer(ctx, sessions, o.seconds, func() (*servers, error) { return startNATS(ctx, o.dir, overNATS) })
+		}},
+		{name: "NATS, inboxes", measure: func(sessions int) (bench.Figures, error) {
+			return measurePeer(ctx, sessions, o.seconds, func() (*servers, error) { return startNATS(ctx, o.dir, overInboxes) })
 		}},
 	}
 	turns := slices.Clone(sides)
@@ -144,7 +150,7 @@ func (o options) level(ctx context.Context, out io.Writer, sessions int) ([]*sid
 	}
 	for _, s := range sides {
 		n := medians(s.rounds)
-		fmt.Fprintf(out, "%8d  %-10s %8.0f  %11.0f %7.0f  %11.0f %7.0f  %8.0f\n", sessions, s.name, n[0], n[1], n[2], n[3], n[4], n[5])
+		fmt.Fprintf(out, "%8d  %-13s %8.0f  %11.0f %7.0f  %11.0f %7.0f  %8.0f\n", sessions, s.name, n[0], n[1], n[2], n[3], n[4], n[5])
 	}
 	m := medians(machine)
 	fmt.Fprintf(out, "%8s  meanwhile a signature check took %.1f µs, an fsync %.0f µs; load average then %s\n", "", m[0], m[1], strings.Fields(string(load))[0])

@@ -28,7 +28,12 @@ import (
 //	asp.agent.<token>.api.peers.register  a key
 //	asp.agent.<token>.submit.<session>    an envelope → {"sequenceNumber", "hash", "receipt"}
 //	_INBOX.<token>.acts                   the entries for the agent from now on
+//
+// With inboxes it keeps what an agent receives in a second stream, which the agent reads and acknowledges by a durable
+// consumer, as it does with parley. A broker whose messages outlive a connection does at least that.
 type natsAPI struct {
+	inboxes bool
+
 	server *embedded.Server
 	nc     *nats.Conn
 	js     jetstream.JetStream
@@ -49,7 +54,7 @@ const (
 func actsFor(a performatives.Agent) string { return a.Token() + ".acts" }
 
 // serveNATS runs the API until the context ends, and prints its URL. The current folder is its store.
-func serveNATS(ctx context.Context, out io.Writer) error {
+func serveNATS(ctx context.Context, out io.Writer, inboxes bool) error {
 	issuer, err := nkeys.CreateAccount()
 	if err != nil {
 		return err
@@ -66,7 +71,7 @@ func serveNATS(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	n := &natsAPI{last: map[performatives.SessionID]uint64{}}
+	n := &natsAPI{inboxes: inboxes, last: map[performatives.SessionID]uint64{}}
 	const derived = 10 * time.Second // as parley's, whose transcripts are fsynced before they are acknowledged
 	if n.server, err = embedded.Start(embedded.Options{
 		StoreDir: ".", Listen: "127.0.0.1:-1", Dev: true, Broker: public, Authority: authority, SyncInterval: derived,
@@ -84,11 +89,16 @@ func serveNATS(ctx context.Context, out io.Writer) error {
 	if n.stream, err = n.js.CreateStream(ctx, jetstream.StreamConfig{Name: actsStream, Subjects: []string{actsOf + "*"}, Storage: jetstream.FileStorage, AllowDirect: true}); err != nil {
 		return err
 	}
+	if inboxes {
+		if _, err := n.js.CreateStream(ctx, jetstream.StreamConfig{Name: api.InboxStream, Subjects: []string{api.AllInboxes}, Storage: jetstream.FileStorage, AllowDirect: true}); err != nil {
+			return err
+		}
+	}
 	if n.judge, err = newJudge(n); err != nil {
 		return err
 	}
 	for subject, receive := range map[string]nats.MsgHandler{
-		"asp.agent.*.api." + register: n.register,
+		"asp.agent.*.api." + register: func(m *nats.Msg) { go n.register(ctx, m) },
 		api.AllSubmits:                func(m *nats.Msg) { go n.submit(ctx, m) },
 	} {
 		if _, err := n.nc.Subscribe(subject, receive); err != nil {
@@ -103,10 +113,15 @@ func serveNATS(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-func (n *natsAPI) register(m *nats.Msg) {
+func (n *natsAPI) register(ctx context.Context, m *nats.Msg) {
 	agent, _, err := api.ParseCall(m.Subject)
 	if err == nil {
 		err = n.judge.register(agent, performatives.Key(m.Data))
+	}
+	if err == nil && n.inboxes {
+		_, err = n.js.CreateConsumer(ctx, api.InboxStream, jetstream.ConsumerConfig{
+			Durable: agent.Token(), FilterSubject: api.InboxOf(agent), AckPolicy: jetstream.AckExplicitPolicy,
+		})
 	}
 	n.answer(m, struct{}{}, err)
 }
@@ -158,7 +173,12 @@ func (n *natsAPI) add(ctx context.Context, id performatives.SessionID, entry []b
 	n.last[id] = ack.Sequence
 	n.mu.Unlock()
 	for _, reader := range readers {
-		if err := n.nc.Publish(api.Wakeups+actsFor(reader), entry); err != nil {
+		if n.inboxes {
+			_, err = n.js.PublishAsync(api.Inbox(reader, id), entry)
+		} else {
+			err = n.nc.Publish(api.Wakeups+actsFor(reader), entry)
+		}
+		if err != nil {
 			return err
 		}
 	}

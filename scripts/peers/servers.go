@@ -23,6 +23,7 @@ type servers struct {
 	postmaster string // process id, "" for none
 	api        *exec.Cmd
 	url        string // of the API
+	inboxes    bool   // agents have durable inboxes there
 }
 
 // databaseURL is the environment variable that tells the API where PostgreSQL is.
@@ -83,13 +84,13 @@ func startServers(ctx context.Context, bin, parent string) (s *servers, err erro
 	return s, s.startAPI(ctx, overPostgres, databaseURL+fmt.Sprintf("=postgres://peers:%s@%s/postgres?sslmode=disable", password, address))
 }
 
-// startNATS starts the API over NATS in a new directory.
-func startNATS(ctx context.Context, parent string) (s *servers, err error) {
-	s = &servers{}
+// startNATS starts an API over NATS in a new directory.
+func startNATS(ctx context.Context, parent, name string) (s *servers, err error) {
+	s = &servers{inboxes: name == overInboxes}
 	if s.dir, err = os.MkdirTemp(parent, "peers-nats-"); err != nil {
 		return nil, err
 	}
-	if err := s.startAPI(ctx, overNATS); err != nil {
+	if err := s.startAPI(ctx, name); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil
