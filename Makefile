@@ -92,7 +92,7 @@ drift: ## fail if a generated file is not what its generator writes
 bench: ## what an act costs next to the store alone; BENCH="--sync 1m --sessions 128" says what
 	@.ci/run build
 	dist/parley bench $(BENCH)
-bench-peers: ## parley, PostgreSQL behind an HTTP API, and NATS alone, in turns; BENCH="--rounds 8 --sessions 128" says how
+bench-peers: ## parley, PostgreSQL behind an HTTP API, and NATS, in turns; BENCH="--rounds 8 --sessions 128" says how
 	@.ci/run build
 	go -C scripts/peers build -o ../../dist/peers .
 	dist/peers $(BENCH)
