@@ -1,6 +1,6 @@
 // Peers compares parley with what people would build instead, PostgreSQL behind a small HTTP API with NOTIFY, and with
-// the least that does its work over NATS, without durable inboxes and with them. All get the workload of parley bench, in turns. docs/PERFORMANCE.md
-// says what is compared; `make bench-peers` runs it.
+// the least that does its work over NATS, without durable inboxes and with them. All get the workload of parley bench,
+// in turns. docs/PERFORMANCE.md says what is compared; `make bench-peers` runs it.
 package main
 
 import (

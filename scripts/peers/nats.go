@@ -32,7 +32,7 @@ import (
 // With inboxes it keeps what an agent receives in a second stream, which the agent reads and acknowledges by a durable
 // consumer, as it does with parley. A broker whose messages outlive a connection does at least that.
 type natsAPI struct {
-	inboxes bool
+	inboxes bool // copies are sent to them; their acknowledgements are not waited for
 
 	server *embedded.Server
 	nc     *nats.Conn
