@@ -145,42 +145,55 @@ func (in *inbox) ack(m *Message) error {
 	return nil
 }
 
-// keep keeps a message from being delivered again while its reader works on it, until stop.
-func (in *inbox) keep(m *Message) (stop func()) {
+// A keeper keeps a message from being delivered again while its reader works on it.
+type keeper struct {
+	in    *inbox
+	m     *Message
+	every time.Duration
+	timer *time.Timer
+	done  bool
+}
+
+// keep keeps a message until its keeper is stopped.
+func (in *inbox) keep(m *Message) *keeper {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	every := 10 * time.Second
+	k := &keeper{in: in, m: m, every: 10 * time.Second}
 	for _, f := range in.feeds {
 		if f.ackWait > 0 {
-			every = min(every, f.ackWait/3)
+			k.every = min(k.every, f.ackWait/3)
 		}
 	}
-	stopped := false
-	var again *time.Timer
-	again = time.AfterFunc(every, func() {
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		if stopped { // while this waited for the lock
-			return
-		}
-		for _, d := range m.came {
-			if d.raw == nil {
-				continue
-			}
-			if err := d.raw.InProgress(); err != nil {
-				in.client.link.log.Debug("not kept", slog.Any("error", err))
-			}
-		}
-		if in.open[m.key()] == m {
-			again.Reset(every)
-		}
-	})
-	return func() {
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		stopped = true
-		again.Stop()
+	k.timer = time.AfterFunc(k.every, k.again)
+	return k
+}
+
+// again says that the message is in progress. Its timer may have fired just before stop.
+func (k *keeper) again() {
+	k.in.mu.Lock()
+	defer k.in.mu.Unlock()
+	if k.done {
+		return
 	}
+	for _, d := range k.m.came {
+		if d.raw == nil {
+			continue
+		}
+		if err := d.raw.InProgress(); err != nil {
+			k.in.client.link.log.Debug("not kept", slog.Any("error", err))
+		}
+	}
+	if k.in.open[k.m.key()] == k.m {
+		k.timer.Reset(k.every)
+	}
+}
+
+// stop lets the message be delivered again.
+func (k *keeper) stop() {
+	k.in.mu.Lock()
+	defer k.in.mu.Unlock()
+	k.done = true
+	k.timer.Stop()
 }
 
 // accepted notes an act of our own that ended a session.

@@ -80,12 +80,15 @@ func (in *inbox) read(ctx context.Context, r *reader) iter.Seq2[*Message, error]
 				return
 			}
 			_, goesOn := errors.AsType[*unreadable](err)
-			stop := func() {}
+			var kept *keeper
 			if m != nil {
-				stop = in.keep(m)
+				kept = in.keep(m)
 			}
 			more := yield(m, err)
-			if stop(); !more || err != nil && !goesOn {
+			if kept != nil {
+				kept.stop()
+			}
+			if !more || err != nil && !goesOn {
 				return
 			}
 		}
