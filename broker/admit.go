@@ -19,11 +19,12 @@ import (
 // it to the transcript: load, Step, append if unchanged.
 // The order of checks is PROTOCOL.md §3's; those on State are session.Step's.
 func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.SessionID, who performatives.Agent, data []byte) (api.Acceptance, error) {
-	m, signed, err := b.read(id, who, data)
+	m, err := b.read(id, who, data)
 	if err != nil {
 		return api.Acceptance{}, err
 	}
 	l.act.Is(m.Performative.String(), string(m.ID), m.Context)
+	l.act.Reached(telemetry.Verify)
 	fresh := !l.loaded
 	if fresh {
 		outside, err := b.parts.Reads.NonParticipant(ctx, api.Caller{Agent: m.Sender}, id, m.Performative == performatives.Propose)
@@ -31,7 +32,7 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 			return api.Acceptance{}, err
 		}
 		if outside {
-			return api.Acceptance{}, b.fromNonParticipant(m, signed)
+			return api.Acceptance{}, b.fromNonParticipant(m)
 		}
 	}
 	if l.id != id {
@@ -45,7 +46,7 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 	}
 	l.act.Reached(telemetry.Load)
 	for range maxRaces {
-		accepted, err := b.try(ctx, l, m, signed)
+		accepted, err := b.try(ctx, l, m)
 		switch {
 		case err == nil:
 			return accepted, nil
@@ -104,13 +105,9 @@ func (b *Broker) trouble(what string, id performatives.SessionID, err error, mor
 }
 
 // try judges a message by the cached session, and appends it.
-func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Message, signed func() error) (api.Acceptance, error) {
+func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Message) (api.Acceptance, error) {
 	act, err := b.judge(ctx, l, m)
 	l.act.Reached(telemetry.Judge)
-	if forged := signed(); forged != nil {
-		return api.Acceptance{}, forged // whatever else is wrong with it
-	}
-	l.act.Reached(telemetry.Verify)
 	var repeat *session.Repeat
 	if errors.As(err, &repeat) {
 		return acceptance(m, repeat.Seen, true), nil
@@ -150,7 +147,7 @@ func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Mes
 func (b *Broker) aside(l *cachedSession, a performatives.Agent, work func()) {
 	l.waits()
 	slot := b.checking.Enter(a)
-	defer slot.Done()
+	defer slot.Release()
 	work()
 }
 
@@ -216,13 +213,10 @@ func acceptance(m *performatives.Message, seen session.Seen, duplicate bool) api
 var errParticipant = errors.New("the sender takes part in the session")
 
 // fromNonParticipant judges a non-participant's act as one in no session, by the same order of checks.
-func (b *Broker) fromNonParticipant(m *performatives.Message, signed func() error) error {
+func (b *Broker) fromNonParticipant(m *performatives.Message) error {
 	err := b.Timely(m.Timestamp)
 	if err == nil {
 		err = checkBody(m)
-	}
-	if forged := signed(); forged != nil {
-		return forged
 	}
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -10,57 +9,43 @@ import (
 )
 
 // read does the checks that need no session: size, JSON, envelope, sender, version,
-// performative, signature. The signature may still be under verification: signed waits for
-// it, and nothing is answered before.
-func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data []byte) (m *performatives.Message, signed func() error, err error) {
+// performative, signature.
+func (b *Broker) read(id performatives.SessionID, who performatives.Agent, data []byte) (*performatives.Message, error) {
 	if most := b.limits.Load().Bytes; len(data) > most {
-		return nil, nil, session.RefuseTooLarge(most, "an envelope has at most %d bytes here", most)
+		return nil, session.RefuseTooLarge(most, "an envelope has at most %d bytes here", most)
 	}
-	m, err = performatives.Read(data)
+	m, err := performatives.Read(data)
 	if err != nil {
-		return nil, nil, session.RefuseUnreadable(err)
+		return nil, session.RefuseUnreadable(err)
 	}
 	member, registered := b.parts.Registry.Member(who)
 	reads := b.parts.Registry.RefuseAuditors(api.Caller{Agent: who})
 	switch {
 	case m.Session != id:
-		return nil, nil, session.Refuse(session.MalformedEnvelope, "/sessionId: is not the session of the subject").
+		return nil, session.Refuse(session.MalformedEnvelope, "/sessionId: is not the session of the subject").
 			With(map[string]string{"path": "/sessionId"})
 	case m.Sender != who:
-		return nil, nil, session.Refuse(session.Unauthorized, "sender.agentId is not the principal of the subject that you publish on")
+		return nil, session.Refuse(session.Unauthorized, "sender.agentId is not the principal of the subject that you publish on")
 	case !registered:
-		return nil, nil, session.Refuse(session.UnknownAgent, "you are not registered")
+		return nil, session.Refuse(session.UnknownAgent, "you are not registered")
 	case reads != nil:
-		return nil, nil, reads
+		return nil, reads
 	case m.Version != performatives.Version:
-		return nil, nil, session.Refuse(session.VersionUnsupported, "this broker speaks %s", performatives.Version).
+		return nil, session.Refuse(session.VersionUnsupported, "this broker speaks %s", performatives.Version).
 			With(map[string]any{"supported": []string{performatives.Version}})
 	case m.Performative == performatives.Unknown:
-		return nil, nil, session.Refuse(session.UnknownPerformative, "%.40q is none of the thirteen performatives", m.ActName).
+		return nil, session.Refuse(session.UnknownPerformative, "%.40q is none of the thirteen performatives", m.ActName).
 			With(map[string]any{"performatives": performatives.All()})
 	case m.Broker != "" && m.Broker != b.o.Signer.Key() && !b.o.Keys.Has(m.Broker):
-		return nil, nil, session.Refuse(session.SignatureInvalid, "the envelope was signed for another broker; this one is %s", b.o.Signer.Key())
+		return nil, session.Refuse(session.SignatureInvalid, "the envelope was signed for another broker; this one is %s", b.o.Signer.Key())
 	}
-	return m, b.verified(m, member), nil
-}
-
-// verified begins to verify the signature, the longest of all checks, on another core if one
-// is idle.
-func (b *Broker) verified(m *performatives.Message, member performatives.Member) func() error {
-	devices := b.parts.Registry.Devices(m.Sender)
-	if len(devices) > 0 || !b.judging.Idle() { // the entry pins which of the sender's keys signed
-		err := b.signed(m, member, devices)
-		return func() error { return err }
-	}
-	m.SignedBy = member.Key
-	outcome := make(chan error, 1)
-	go func() { outcome <- b.signed(m, member, nil) }()
-	return sync.OnceValue(func() error { return <-outcome })
+	return m, b.signed(m, member)
 }
 
 // signed insists on a signature by the sender's key or one of its devices. Under --dev an envelope may be unsigned,
 // and a principal may have no key.
-func (b *Broker) signed(m *performatives.Message, member performatives.Member, devices []api.Device) error {
+func (b *Broker) signed(m *performatives.Message, member performatives.Member) error {
+	devices := b.parts.Registry.Devices(m.Sender)
 	if m.Signature != "" && !performatives.WellFormedSignature(m.Signature) {
 		return session.Refuse(session.SignatureInvalid, "integrity.signature is ed25519: and 128 lower-case hex digits")
 	}

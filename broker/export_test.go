@@ -102,7 +102,7 @@ func (b *Broker) Queued(id performatives.SessionID) int {
 const MaxQueue = maxQueue
 
 // HoldChecks keeps long checks of terms waiting until they are let go.
-func (b *Broker) HoldChecks(a performatives.Agent) (letGo func()) { return b.checking.Enter(a).Done }
+func (b *Broker) HoldChecks(a performatives.Agent) (letGo func()) { return b.checking.Enter(a).Release }
 
 // Lag sets how long timers and session rows may lag.
 func (b *Broker) Lag(d time.Duration) {

@@ -74,7 +74,7 @@ func (b *Broker) submit(act *telemetry.Act, queue, id performatives.SessionID, s
 		}()
 		l.slot, l.act = b.judging.Enter(sender), act
 		defer func() { l.act = nil }()
-		defer l.slot.Done()
+		defer l.slot.Release()
 		act.Reached(telemetry.Wait)
 		accepted, err := b.admit(ctx, l, id, sender, envelope)
 		if moved = errors.Is(err, errParticipant); moved {

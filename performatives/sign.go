@@ -125,7 +125,7 @@ func (k Key) Signed(data, signature []byte) bool {
 // Which key it was is noted in SignedBy.
 func (m *Message) VerifySignature(k Key) error {
 	err := VerifyBytes(k, m.SigningBytes(), m.Signature)
-	if err == nil && m.SignedBy != k { // which was noted before where others read it meanwhile
+	if err == nil {
 		m.SignedBy = k
 	}
 	return err

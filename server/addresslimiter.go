@@ -60,7 +60,7 @@ func (s readers) limit(handler http.Handler) http.Handler {
 			return
 		}
 		defer leave()
-		done := sync.OnceFunc(s.turns.Enter(account.Owner()).Done)
+		done := sync.OnceFunc(s.turns.Enter(account.Owner()).Release)
 		defer done()
 		handler.ServeHTTP(&readWriter{w, done}, r)
 	})

@@ -103,7 +103,7 @@ func (a assessing) turn(r *http.Request, work func()) bool {
 	if err != nil {
 		return false
 	}
-	defer slot.Done()
+	defer slot.Release()
 	if r.Context().Err() != nil || account.Admit(0, 0) != nil {
 		return false
 	}

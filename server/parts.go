@@ -293,7 +293,7 @@ func (b *Broker) openProposals(context.Context) error {
 			if err != nil {
 				return nil, session.Busy()
 			}
-			return slot.Done, nil
+			return slot.Release, nil
 		},
 		Gone: func(a performatives.Agent) bool {
 			online, last := b.Available.Of(a)

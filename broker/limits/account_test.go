@@ -313,7 +313,7 @@ func BenchmarkAccount(b *testing.B) {
 		if err := mine.Admit(1, 900); err != nil {
 			b.Fatal(err)
 		}
-		slots.Enter(a).Done()
+		slots.Enter(a).Release()
 		release()
 		s.Between(a.Organisation(), "widgets.co").Spend(Items, 1)
 		mine.Spend(Items, 1)

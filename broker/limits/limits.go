@@ -5,7 +5,7 @@
 //	release, err := mine.Hold(limits.InFlight, 1)  // what is held is given back
 //	err = mine.Admit(1, len(request))              // what is known before is refused before
 //	slot := accounts.Scheduler(cores, 0).Enter(agent)
-//	defer slot.Done()                              // charges the time
+//	defer slot.Release()                           // charges the time
 //	mine.Spend(limits.BytesOut, len(answer))       // what is known afterwards may be owed
 //
 // A principal's account is its organisation's, too, and whoever is not known has that of an

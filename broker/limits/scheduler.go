@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/parley-asp/parley/performatives"
@@ -16,9 +15,7 @@ import (
 type Scheduler struct {
 	accounts *Accounts // are charged for the time that slots are held; nil: nobody is
 
-	slots int
-	most  int          // that wait; 0 is no bound
-	busy  atomic.Int32 // pieces of work that have begun, those that wait for the store too
+	most int // that wait; 0 is no bound
 
 	mu      sync.Mutex
 	waiting int
@@ -35,7 +32,7 @@ type queue struct {
 
 // NewScheduler makes a scheduler of so many slots. Once most wait, who has some waiting is refused; 0 is no bound.
 func NewScheduler(slots, most int) *Scheduler {
-	return &Scheduler{most: most, slots: slots, free: slots, queues: map[performatives.Agent]*queue{}}
+	return &Scheduler{most: most, free: slots, queues: map[performatives.Agent]*queue{}}
 }
 
 // Scheduler makes a scheduler as NewScheduler does, whose slots are charged to those who hold them.
@@ -92,11 +89,9 @@ func (s *Scheduler) Join(a performatives.Agent) (wait func(context.Context) (*Sl
 	if s.free == 0 && s.queues[a] != nil && s.most > 0 && s.waiting >= s.most {
 		return nil, false
 	}
-	s.busy.Add(1)
 	turn := s.next(a)
 	return func(ctx context.Context) (*Slot, error) {
 		if err := s.await(ctx, a, turn); err != nil {
-			s.busy.Add(-1)
 			return nil, err
 		}
 		return (&Slot{scheduler: s, agent: a}).begin(), nil
@@ -143,11 +138,6 @@ func (s *Scheduler) next(a performatives.Agent) chan struct{} {
 	return turn
 }
 
-// Idle reports whether each piece of work may use two cores. With more work in hand,
-// what waits for the store now will want its core in a moment, and a second goroutine
-// only costs.
-func (s *Scheduler) Idle() bool { return 2*int(s.busy.Load()) <= s.slots }
-
 // Waiting is how many pieces of work wait for a slot.
 func (s *Scheduler) Waiting() int {
 	s.mu.Lock()
@@ -155,7 +145,7 @@ func (s *Scheduler) Waiting() int {
 	return s.waiting
 }
 
-// Release gives the slot to whose turn it is, once. Work releases it before it waits
+// Release gives the slot to whose turn it is, once. Work releases it when it is done, and before it waits
 // for the store, so that others can use the core.
 func (s *Slot) Release() {
 	if s.released {
@@ -179,12 +169,6 @@ func (s *Slot) Release() {
 	} else {
 		delete(f.queues, q.agent)
 	}
-}
-
-// Done releases the slot if it is still held: the work is done.
-func (s *Slot) Done() {
-	s.Release()
-	s.scheduler.busy.Add(-1)
 }
 
 type slotKey struct{}

@@ -178,7 +178,7 @@ func (s *Service) answer(parent context.Context, c api.Caller, v Answer, request
 			tell(nil, false, session.Busy())
 			return
 		}
-		defer slot.Done()
+		defer slot.Release()
 		ctx = slot.WithSlot(ctx)
 	}
 	reply, then, err := v.call(ctx, c, request)

@@ -45,7 +45,7 @@ func TestCallThatWaitsIsAnswered(t *testing.T) {
 		work := background.New()
 		defer work.Close()
 		s := &Service{o: Options{Work: work}, slots: limits.NewScheduler(1, 0)}
-		defer s.slots.Enter("agent://acme.com/a").Done()
+		defer s.slots.Enter("agent://acme.com/a").Release()
 		wait, _ := s.slots.Join("agent://acme.com/b")
 		released, began := false, time.Now()
 		s.answer(t.Context(), api.Caller{Agent: "agent://acme.com/b"}, Answer{}, nil, wait, func() { released = true }, func(_ any, _ bool, err error) {

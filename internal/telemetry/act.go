@@ -13,16 +13,16 @@ type Stage int
 // The stages, in their order.
 const (
 	Wait    Stage = iota // for the acts before it in its session, and for a slot
-	Load                 // the envelope is read, and its session where it is not cached
+	Verify               // the envelope is read, and its signature checked
+	Load                 // its session, where it is not cached
 	Judge                // Step, and the checks around it
-	Verify               // what the signature took beyond that
 	Append               // to the transcript, until it is acknowledged, and on disk where that is waited for
 	Answer               // until the answer is sent
 	Deliver              // from the append until all inboxes have a copy
 	stages
 )
 
-var stageNames = [stages]string{"wait", "load", "judge", "verify", "append", "answer", "deliver"}
+var stageNames = [stages]string{"wait", "verify", "load", "judge", "append", "answer", "deliver"}
 
 // An Act is one that is on its way to its answer. A nil one measures nothing.
 type Act struct {
