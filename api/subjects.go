@@ -31,6 +31,7 @@ const (
 	WakeupsBucket      = "ASP_WAKEUPS"
 	SeenBucket         = "ASP_SEEN"
 	A2ABucket          = "ASP_A2A"
+	RestoringStream    = "ASP_RESTORING" // is there until a restore has ended
 	LogStream          = "ASP_LOG"
 	LedgerBucket       = "ASP_LEDGER"
 	RestoredKey        = "restored"   // of the ledger's bucket: what the log was restored from

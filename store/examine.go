@@ -47,6 +47,9 @@ func Examine(ctx context.Context, nc *nats.Conn, replicas int) (e Examination, e
 	if e.Shards, err = shardsOf(ctx, js); err != nil {
 		return e, err
 	}
+	if _, err := js.Stream(ctx, api.RestoringStream); err == nil {
+		e.Wrong[api.RestoringStream] = ErrRestoring.Error()
+	}
 	for _, want := range fixedStreams(retention, 0, max(1, e.Shards)) { // how long inboxes are kept is the operator's to choose
 		known, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -24,6 +24,27 @@ func openShards(t *testing.T, at *natskit.Server, shards int) *store.Store {
 	return s
 }
 
+// Under --dev nobody opens a store whose acts are signed, and anybody one that was made so, which is that no
+// more once a broker with logins has opened it.
+func TestOnlyADevelopmentStoreIsOpen(t *testing.T) {
+	t.Parallel()
+	for _, shards := range []int{1, 2} {
+		conn := natskit.StartSharded(t, shards).Connect()
+		for i, c := range []struct {
+			dev  bool
+			want error
+		}{{true, nil}, {true, nil}, {false, nil}, {true, store.ErrNotDev}, {false, nil}, {true, store.ErrNotDev}} {
+			s, err := store.Open(t.Context(), store.Options{Conn: conn, Shards: shards, Dev: c.dev})
+			if err == nil {
+				s.Close()
+			}
+			if !errors.Is(err, c.want) {
+				t.Errorf("%d shards, start %d: %v, want %v", shards, i, err, c.want)
+			}
+		}
+	}
+}
+
 // Whatever is stored in one of several streams is found as in one.
 func TestShards(t *testing.T) {
 	t.Parallel()

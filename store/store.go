@@ -43,6 +43,8 @@ type Options struct {
 	Log      *zap.Logger   // nil is silent
 
 	ArchiveIfThere bool // a store that was made without an archive is no error
+	Restoring      bool // the store is being restored: others may not open it before that has ended
+	Dev            bool // nobody logs in, and acts may be unsigned: not in a store that was made otherwise
 
 	// Sync, if there is one, returns once what a stream acknowledged is on disk, the message with a
 	// sequence in particular, 0 for none. Nil: an acknowledgement is all there is to wait for.

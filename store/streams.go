@@ -39,6 +39,9 @@ const maxConsumers = 1 << 20
 // openStreams makes the fixed set of streams, never one per session.
 func (s *Store) openStreams(ctx context.Context) error {
 	streams := map[string]jetstream.Stream{}
+	if err := s.admissible(ctx); err != nil {
+		return err
+	}
 	if err := s.countShards(ctx); err != nil {
 		return err
 	}
@@ -56,6 +59,9 @@ func (s *Store) openStreams(ctx context.Context) error {
 	for _, c := range fixedStreams(retention, s.o.InboxAge, s.shards) {
 		if known, err := s.js.Stream(ctx, c.Name); err == nil && known.CachedInfo().Config.DenyDelete {
 			c.DenyDelete = true // a stream cannot give that up
+		}
+		if c.Name == api.SessionsStream && !s.o.Dev && !s.o.Restoring {
+			c.Metadata = map[string]string{loginsKey: "required"}
 		}
 		if c.Replicas, err = s.replicas(ctx, c.Name); err == nil {
 			streams[c.Name], err = create(ctx, func(ctx context.Context) (jetstream.Stream, error) { return s.js.CreateOrUpdateStream(ctx, c) })
@@ -77,6 +83,36 @@ func (s *Store) openStreams(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ErrRestoring is for a store of which only a part has been restored.
+var ErrRestoring = errors.New("a restore to this server did not end: run it again, and it begins anew")
+
+// ErrNotDev is for --dev on a store whose acts are signed.
+var ErrNotDev = errors.New("the store was made without --dev: everybody could act in its sessions as anybody")
+
+// loginsKey is the metadata of api.SessionsStream that says that --dev may not open the store.
+const loginsKey = "parley-logins"
+
+// admissible refuses to open a store that may not be opened so, before anything in it is changed.
+func (s *Store) admissible(ctx context.Context) error {
+	_, err := s.js.Stream(ctx, api.RestoringStream)
+	switch {
+	case err == nil && !s.o.Restoring:
+		return ErrRestoring
+	case err != nil && !errors.Is(err, jetstream.ErrStreamNotFound):
+		return err
+	case !s.o.Dev:
+		return nil
+	}
+	transcripts, err := s.js.Stream(ctx, api.SessionsStream)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil
+	case err == nil && transcripts.CachedInfo().Config.Metadata[loginsKey] != "":
+		return ErrNotDev
+	}
+	return err
 }
 
 // fixedStreams are the streams of a store, but for their replicas.

@@ -182,7 +182,8 @@ With --nats, --data gets the key files that it lacks. It may have the broker's k
 the backup, or a newer one of the same history (broker.keys.json); with any other,
 nothing is restored. Logins that it has stay as they are.
 
-A restore that was stopped leaves a directory on which no broker starts.
+A restore that was stopped leaves a directory or a server on which no broker starts.
+On a server, the next restore removes what it has left, and begins anew.
 
 The next broker recovers side effects that the backup lacks, as after a crash. Then
 'parley session verify --all' checks the result.

@@ -226,6 +226,8 @@ func (s *serve) explainStart(err error) error {
 		return advise(err, "Restore %s, and with it %s and %s if the key was rotated, from a backup or another broker. For a new installation, set --data to an empty directory.", filepath.Join(s.Data, server.BrokerSeed), server.BrokerKeysFile, server.BrokerSecret)
 	case errors.Is(err, store.ErrShards):
 		return advise(err, "Start with the --shards that the store was made with.")
+	case errors.Is(err, store.ErrNotDev):
+		return advise(err, "Start without --dev, or set --data or --nats to another store.")
 	case errors.Is(err, server.ErrInUse):
 		return advise(err, "Is another broker running on --data %s? Several brokers share one NATS server: --nats.", s.Data)
 	case errors.Is(err, server.ErrNotLetIn):

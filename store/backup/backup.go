@@ -115,8 +115,11 @@ func ours(name string) bool { return strings.HasPrefix(strings.TrimPrefix(name, 
 func Write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File) (Manifest, error) {
 	m := Manifest{Format: Format, At: time.Now().UTC(), Server: nc.ConnectedServerVersion(), Dev: dev(ctx, nc), Keys: []string{}}
 	var err error
-	if m.Streams, err = streams(ctx, nc); err != nil {
+	if m.Streams, err = streams(ctx, nc, ours); err != nil {
 		return m, err
+	}
+	if slices.Contains(m.Streams, api.RestoringStream) {
+		return m, fmt.Errorf("backup: %w", store.ErrRestoring)
 	}
 	if !slices.Contains(m.Streams, api.SessionsStream) {
 		return m, fmt.Errorf("backup: there is no stream %s: is this a broker's server?", api.SessionsStream)
@@ -183,7 +186,8 @@ func dev(ctx context.Context, nc *nats.Conn) bool {
 	return ask(ctx, nc, api.OperatorCall(api.BrokerInfo.Name), struct{}{}, &broker) == nil && broker.Dev
 }
 
-func streams(ctx context.Context, nc *nats.Conn) ([]string, error) {
+// streams are the streams of a server that are parley's.
+func streams(ctx context.Context, nc *nats.Conn, ours func(name string) bool) ([]string, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err

@@ -129,6 +129,51 @@ func TestLogStaysBounded(t *testing.T) {
 	}
 }
 
+// No broker starts on a server on which a restore has not ended, and nothing is backed up of it. The next restore
+// begins anew there.
+func TestRestoreBeginsAnew(t *testing.T) {
+	t.Parallel()
+	from := newPlace(t, 1)
+	from.enter(9)
+	_, file := from.backup()
+	info, err := file.Stat()
+	natskit.Must(t, err)
+	for _, shards := range []int{0, 2} {
+		to := natskit.StartSharded(t, max(1, shards)).Connect()
+		restore := func(bytes int64) error {
+			_, err := Restore(from.ctx, to, io.NewSectionReader(file, 0, bytes), Options{Shards: shards})
+			return err
+		}
+		open := func() error {
+			s, err := store.Open(from.ctx, store.Options{Conn: to, Shards: shards})
+			if err == nil {
+				s.Close()
+			}
+			return err
+		}
+		for range 2 { // a backup ends with its end, and two blocks of a tar
+			if err := restore(info.Size() - 4096); !errors.Is(err, ErrDamaged) {
+				t.Fatalf("a part of a backup: %v, want %v", err, ErrDamaged)
+			}
+			if err := open(); !errors.Is(err, store.ErrRestoring) {
+				t.Errorf("a broker starts on a part of a store: %v, want %v", err, store.ErrRestoring)
+			}
+			if _, err := Write(from.ctx, to, nil, file); !errors.Is(err, store.ErrRestoring) {
+				t.Errorf("a part of a store is backed up: %v, want %v", err, store.ErrRestoring)
+			}
+		}
+		natskit.Must(t, restore(info.Size()))
+		natskit.Must(t, open())
+		left, err := streams(from.ctx, to, func(name string) bool { return !ours(name) || name == api.RestoringStream })
+		if err != nil || len(left) > 0 {
+			t.Errorf("%q are left, %v", left, err)
+		}
+		if err := restore(info.Size()); !errors.Is(err, ErrNotEmpty) {
+			t.Errorf("a restore beside a store: %v, want %v", err, ErrNotEmpty)
+		}
+	}
+}
+
 // lost has nobody listen to the first message, when it comes for the first time.
 type lost struct {
 	jetstream.JetStream

@@ -61,7 +61,7 @@ func (r *resharder) copyAll(ctx context.Context, nc *nats.Conn, applied store.Ma
 		return nil, err
 	}
 	if r.store, err = store.Open(ctx, store.Options{
-		Conn: nc, Shards: r.shards, Replicas: r.options.Replicas, Archive: r.archive || r.options.Archive, InboxAge: time.Duration(r.age),
+		Conn: nc, Shards: r.shards, Replicas: r.options.Replicas, Archive: r.archive || r.options.Archive, InboxAge: time.Duration(r.age), Restoring: true,
 	}); err != nil {
 		return nil, err
 	}

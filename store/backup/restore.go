@@ -37,16 +37,47 @@ type Options struct {
 var ErrNotEmpty = errors.New("the server already has a broker's streams; restore never overwrites them")
 
 // Restore makes the streams of a backup over a connection to the broker's account. The
-// server must have no streams of a broker, and no broker may be running there. Call Check
-// first: Restore notices damage only when it gets there.
+// server must have no streams of a broker but of a Restore that did not end, which are removed, and
+// no broker may be running there: none starts before Restore has ended. Call Check first: Restore notices damage only
+// when it gets there.
 func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m Manifest, err error) {
-	existing, err := streams(ctx, nc)
+	js, err := jetstream.New(nc)
 	if err != nil {
 		return m, err
 	}
-	if len(existing) > 0 {
-		return m, fmt.Errorf("%w: %s", ErrNotEmpty, strings.Join(existing, ", "))
+	if err := beginRestore(ctx, nc, js, o.Replicas); err != nil {
+		return m, err
 	}
+	if m, err = restore(ctx, nc, from, o); err != nil {
+		return m, err
+	}
+	return m, js.DeleteStream(ctx, api.RestoringStream)
+}
+
+// beginRestore empties a server of what a restore has left that did not end, and makes the stream that is there until this one has.
+func beginRestore(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, replicas int) error {
+	existing, err := streams(ctx, nc, func(name string) bool { return ours(strings.TrimPrefix(name, aside)) })
+	if err != nil {
+		return err
+	}
+	if len(existing) > 0 && !slices.Contains(existing, api.RestoringStream) {
+		return fmt.Errorf("%w: %s", ErrNotEmpty, strings.Join(existing, ", "))
+	}
+	for _, name := range existing {
+		if name == api.RestoringStream {
+			continue
+		}
+		if err := js.DeleteStream(ctx, name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: api.RestoringStream, Subjects: []string{"asp.aside.restoring"}, Replicas: max(1, replicas), Description: "a restore has not ended",
+	})
+	return err
+}
+
+func restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m Manifest, err error) {
 	var to string // subject for the chunks of the current stream
 	moves := resharder{shards: o.Shards, options: o}
 	err = read(from, visitor{
