@@ -247,19 +247,25 @@ func (e *examiner) certificates() {
 			e.add(Warn, "certificate", "chmod 600 it.", "others on this machine can read %s: mode %04o", t.Key, mode)
 		}
 	}
-	if t.CA == "" {
+	e.authority("--tls-ca", t.CA)
+	e.authority("--nats-ca", t.NATSCA)
+}
+
+// authority examines the CA in a file, "" for none, that a flag names.
+func (e *examiner) authority(flag, file string) {
+	if file == "" {
 		return
 	}
-	text, err := os.ReadFile(t.CA)
+	text, err := os.ReadFile(file)
 	if err != nil {
-		e.add(Fail, "certificate", "Give --tls-ca a PEM file.", "%v", err)
+		e.add(Fail, "certificate", "Give "+flag+" a PEM file.", "%v", err)
 		return
 	}
 	var all [][]byte
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		all = append(all, block.Bytes)
 	}
-	e.dates(t.CA, all)
+	e.dates(file, all)
 }
 
 // dates examines certificates of one file.

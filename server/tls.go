@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -16,6 +17,7 @@ import (
 type TLS struct {
 	Cert, Key string // of this side, for NATS, WebSocket and HTTP, and for an external server that requests it
 	CA        string // verifies the other side: clients (mutual TLS) and an external server
+	NATSCA    string // verifies an external server; empty is CA
 }
 
 // ErrTLS means that the files are incomplete.
@@ -57,14 +59,15 @@ func (t TLS) server(log *zap.Logger) (*tls.Config, *certificate, error) {
 }
 
 // Client returns the options of a NATS connection to this URL. It verifies the
-// server by CA, or by the system's CAs, and presents Cert if the server requests
+// server by NATSCA, by CA, or by the system's CAs, and presents Cert if the server requests
 // one. With a CA it uses TLS even if the URL does not begin with tls:// or wss://.
 func (t TLS) Client(url string) []nats.Option {
 	var options []nats.Option
-	if t.CA != "" {
-		options = append(options, nats.RootCAs(t.CA))
+	ca := cmp.Or(t.NATSCA, t.CA)
+	if ca != "" {
+		options = append(options, nats.RootCAs(ca))
 	}
-	secure := t.CA != "" || strings.HasPrefix(url, "tls://") || strings.HasPrefix(url, "wss://")
+	secure := ca != "" || strings.HasPrefix(url, "tls://") || strings.HasPrefix(url, "wss://")
 	if t.Cert != "" && secure {
 		options = append(options, nats.ClientCert(t.Cert, t.Key))
 	}

@@ -127,6 +127,14 @@ func TestTLSExternal(t *testing.T) {
 			testkit.Must(t, err)
 		})
 	}
+	t.Run("another authority for clients", func(t *testing.T) {
+		foreign := newAuthority(t)
+		how := foreign.issues("HTTP")
+		how.NATSCA = ca.File
+		plain := testkit.StartServerProcess(t, config+fmt.Sprintf("tls { cert_file: %q, key_file: %q }\n", ours.Cert, ours.Key)).Address
+		w := start(t, server.Options{Data: data, NATS: "tls://" + plain, HTTP: "127.0.0.1:0", TLS: how}, ca.with(server.TLS{}))
+		testkit.Must(t, w.get("https://"+w.HTTPAddr+"/healthz", foreign.with(server.TLS{}))) // without a certificate of its own
+	})
 	if _, err := server.Start(t.Context(), server.Options{Data: data, NATS: "tls://" + address, TLS: newAuthority(t).with(own)}); err == nil {
 		t.Error("a server with another authority's certificate is trusted")
 	}

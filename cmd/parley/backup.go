@@ -29,6 +29,7 @@ func storeFlags(flags *pflag.FlagSet, s *serve) {
 	flags.StringVar(&s.context, "context", "", "`NAME` of a nats CLI context with the broker's URL and login")
 	flags.StringVar(&s.nkey, "nkey", "", "`FILE` with the seed of the broker's nkey")
 	flags.BoolVar(&s.SharedKeys, "shared-keys", false, "log in with the key that signs receipts, as before login keys; for one release")
+	natsCA(flags, s)
 	flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM `FILE` with the CA of the server's certificate (default: the system's CAs)")
 	flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with a client certificate, for mutual TLS")
 	flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")

@@ -4,19 +4,24 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-asp/parley/api"
@@ -142,7 +147,10 @@ func TestChart(t *testing.T) {
 		}
 		for _, m := range rendered(t, name) {
 			if text, ok := m.Data["nats.conf"]; ok {
-				reads := natsReads(t, text)
+				reads := natsReads(t, certified(t, testkit.NewAuthority(t), text))
+				if reads.TLSConfig == nil || reads.Cluster.TLSConfig == nil {
+					t.Errorf("%s: NATS is in clear text", name)
+				}
 				if len(reads.Routes) != 3 || reads.ServerName != "parley-nats-0" || reads.Port != 4222 || reads.HTTPPort != 8222 || reads.Cluster.Password != "letters4digits" {
 					t.Errorf("%s: NATS reads %d routes, the name %q, the ports %d and %d, the routes' user %q", name, len(reads.Routes), reads.ServerName, reads.Port, reads.HTTPPort, reads.Cluster.Username)
 				}
@@ -151,6 +159,71 @@ func TestChart(t *testing.T) {
 		if seen != containers {
 			t.Errorf("%s has %d containers, want %d", name, seen, containers)
 		}
+	}
+}
+
+// certified has a configuration of the chart read the files of the Secret nats.tlsSecret from where they are here.
+func certified(t *testing.T, ca *testkit.Authority, conf string) string {
+	t.Helper()
+	cert, key := ca.Issue("nats")
+	return strings.NewReplacer("/nats-tls/tls.crt", cert, "/nats-tls/tls.key", key, "/nats-tls/ca.crt", ca.File).Replace(conf)
+}
+
+// TestChartEncrypts: three NATS servers with the chart's configuration are a cluster, and whoever connects
+// gets the certificate.
+func TestChartEncrypts(t *testing.T) {
+	var conf string
+	for _, m := range rendered(t, "cluster.yaml") {
+		conf += m.Data["nats.conf"]
+	}
+	ca := testkit.NewAuthority(t)
+	conf = certified(t, ca, conf)
+	var ports []int
+	var routes []string
+	for range 3 {
+		address := testkit.FreeAddress(t)
+		routes = append(routes, fmt.Sprintf("%q", "nats://route:password@"+address))
+		_, port, err := net.SplitHostPort(address)
+		testkit.Must(t, err)
+		n, err := strconv.Atoi(port)
+		testkit.Must(t, err)
+		ports = append(ports, n)
+	}
+	t.Setenv("ROUTES_LOGIN", "{user: route, password: password}")
+	t.Setenv("ROUTES", "["+strings.Join(routes, ", ")+"]")
+	var servers []*natsserver.Server
+	for i, port := range ports {
+		o := natsReads(t, conf)
+		o.ServerName, o.Host, o.Port, o.HTTPPort, o.StoreDir = fmt.Sprintf("parley-nats-%d", i), "127.0.0.1", -1, 0, t.TempDir()
+		o.Cluster.Host, o.Cluster.Port, o.NoSigs = "127.0.0.1", port, true
+		ns, err := natsserver.NewServer(o)
+		testkit.Must(t, err)
+		ns.Start()
+		t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+		servers = append(servers, ns)
+	}
+	testkit.Eventually(t, "the servers are a cluster", func() bool {
+		return !slices.ContainsFunc(servers, func(ns *natsserver.Server) bool { return ns.NumRoutes() < 2 })
+	})
+	text, err := os.ReadFile(ca.File)
+	testkit.Must(t, err)
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(text)
+	trusted := errors.New("the certificate is trusted")
+	for i, ns := range servers {
+		_, err := nats.Connect(ns.ClientURL(), nats.Secure(&tls.Config{
+			MinVersion: tls.VersionTLS12, RootCAs: pool, VerifyConnection: func(tls.ConnectionState) error { return trusted },
+		}))
+		if !errors.Is(err, trusted) {
+			t.Errorf("a client: %v", err)
+		}
+		route, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", ports[i]), &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool})
+		testkit.Must(t, err)
+		_, err = route.Read(make([]byte, 1))
+		if alert, refused := errors.AsType[*net.OpError](err); !refused || !strings.Contains(alert.Error(), "certificate required") {
+			t.Errorf("who joins without a certificate: %v", err)
+		}
+		route.Close()
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // doctorFlags are the flags of serve that the help of doctor shows. It takes all.
-var doctorFlags = []string{configFlag, "data", "listen", "http", "nats", "creds", "nkey", "context", "replicas", "tls-cert", "tls-key", "tls-ca"}
+var doctorFlags = []string{configFlag, "data", "listen", "http", "nats", "nats-ca", "creds", "nkey", "context", "replicas", "tls-cert", "tls-key", "tls-ca"}
 
 func doctorCommand() *cobra.Command {
 	s := &serve{}

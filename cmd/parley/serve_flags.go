@@ -47,7 +47,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.Websocket, "websocket", "", "`HOST:PORT` of NATS over WebSocket, for browsers and edge agents; with --dev, pages of the same origin only")
 		flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with the certificate chain for NATS, WebSocket, HTTP and MACP")
 		flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
-		flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM `FILE` with the CA that verifies clients (mutual TLS) and the external server")
+		flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM `FILE` with the CA that verifies clients (mutual TLS), and --nats without --nats-ca")
 		flags.BoolVar(&s.Dev, "dev", false, "no logins: any local program can act as anyone; loopback only")
 	})
 	groupFlags(flags, "Store", func(flags *pflag.FlagSet) {
@@ -59,6 +59,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 	groupFlags(flags, "Retention", func(flags *pflag.FlagSet) { retentionFlags(flags, s) })
 	groupFlags(flags, "External NATS server", func(flags *pflag.FlagSet) {
 		flags.StringVar(&s.NATS, "nats", "", "`URL` of an external NATS server to use instead of an embedded one")
+		natsCA(flags, s)
 		flags.StringVar(&s.creds, "creds", "", "NATS credentials `FILE` for --nats (default: broker.login.nk in --data)")
 		flags.StringVar(&s.nkey, "nkey", "", "`FILE` with the seed of an nkey for --nats")
 		flags.StringVar(&s.context, "context", "", "`NAME` of a nats CLI context with the URL and login")
@@ -94,6 +95,10 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL`: debug, info, warn or error")
 		flags.BoolVar(&s.logJSON, "log-json", false, "log as JSON, and the first and last lines too")
 	})
+}
+
+func natsCA(flags *pflag.FlagSet, s *serve) {
+	flags.StringVar(&s.TLS.NATSCA, "nats-ca", "", "PEM `FILE` with the CA that verifies --nats (default: --tls-ca, else the system's CAs)")
 }
 
 // addProxies adds addresses, or networks in CIDR notation.

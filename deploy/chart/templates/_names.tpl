@@ -71,10 +71,21 @@ nats.conf: |
     routes: [{{ range $i, $n := until 3 }}{{ if $i }}, {{ end }}nats://{{ $name }}-nats-{{ $n }}.{{ $name }}-nats-peers:6222{{ end }}]
     {{- end }}
     ping_interval: "2s", ping_max: 2
+    {{- if .Values.nats.tlsSecret }}
+    tls { cert_file: "/nats-tls/tls.crt", key_file: "/nats-tls/tls.key", ca_file: "/nats-tls/ca.crt", timeout: 5 }
+    {{- end }}
   }
+  {{- if .Values.nats.tlsSecret }}
+  tls { cert_file: "/nats-tls/tls.crt", key_file: "/nats-tls/tls.key", timeout: 5 }
+  {{- end }}
   include ./parley.conf
 parley.conf: |
   {{- regexReplaceAll "store_dir: *\"[^\"]*\"" .Values.nats.config "store_dir: \"/data\"" | nindent 2 }}
+{{- end }}
+
+{{/* The scheme of NATS's URLs. */}}
+{{- define "parley.natsScheme" -}}
+{{- if .Values.cluster | ternary .Values.nats.tlsSecret .Values.tlsSecret }}tls{{ else }}nats{{ end -}}
 {{- end }}
 
 {{- define "parley.container" -}}
