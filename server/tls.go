@@ -34,6 +34,14 @@ func (t TLS) check(external bool) error {
 
 // Read reads the files as a start does.
 func (t TLS) Read() error {
+	for _, ca := range []string{t.CA, t.NATSCA} {
+		if ca == "" {
+			continue
+		}
+		if _, err := pool(ca); err != nil {
+			return err
+		}
+	}
 	_, _, err := t.server(zap.NewNop())
 	return err
 }
@@ -51,7 +59,7 @@ func (t TLS) server(log *zap.Logger) (*tls.Config, *certificate, error) {
 	if t.CA == "" {
 		return config, own, nil
 	}
-	if config.ClientCAs, err = t.pool(); err != nil {
+	if config.ClientCAs, err = pool(t.CA); err != nil {
 		return nil, nil, err
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
@@ -82,7 +90,7 @@ func (t TLS) Web() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CA != "" {
 		var err error
-		if config.RootCAs, err = t.pool(); err != nil {
+		if config.RootCAs, err = pool(t.CA); err != nil {
 			return nil, err
 		}
 	}
@@ -96,15 +104,15 @@ func (t TLS) Web() (*tls.Config, error) {
 	return config, nil
 }
 
-// pool reads the CA.
-func (t TLS) pool() (*x509.CertPool, error) {
-	text, err := os.ReadFile(t.CA)
+// pool reads a CA.
+func pool(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("TLS CA: %w", err)
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("TLS CA: no certificate in %s", t.CA)
+	all := x509.NewCertPool()
+	if !all.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("TLS CA: no certificate in %s", file)
 	}
-	return pool, nil
+	return all, nil
 }

@@ -24,8 +24,7 @@ func openShards(t *testing.T, at *natskit.Server, shards int) *store.Store {
 	return s
 }
 
-// Under --dev nobody opens a store whose acts are signed, and anybody one that was made so, which is that no
-// more once a broker with logins has opened it.
+// --dev opens a store until a broker with logins has opened it.
 func TestOnlyADevelopmentStoreIsOpen(t *testing.T) {
 	t.Parallel()
 	for _, shards := range []int{1, 2} {

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -70,12 +71,13 @@ type sum struct {
 
 // Names within the tar.
 const (
-	manifestName = "manifest.json"
-	keysFolder   = "keys/"
-	streamFolder = "streams/"
-	configName   = "config.json"
-	sumName      = "sum.json"
-	endName      = "end.json"
+	manifestName  = "manifest.json"
+	keysFolder    = "keys/"
+	streamFolder  = "streams/"
+	configName    = "config.json"
+	consumersName = "consumers-" // and a number
+	sumName       = "sum.json"
+	endName       = "end.json"
 )
 
 const (
@@ -113,6 +115,10 @@ func ours(name string) bool { return strings.HasPrefix(strings.TrimPrefix(name, 
 
 // Write takes a backup over a connection to the broker's account, into an empty file.
 func Write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File) (Manifest, error) {
+	return write(ctx, nc, keys, to, exactSnapshots)
+}
+
+func write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File, exact int) (Manifest, error) {
 	m := Manifest{Format: Format, At: time.Now().UTC(), Server: nc.ConnectedServerVersion(), Dev: dev(ctx, nc), Keys: []string{}}
 	var err error
 	if m.Streams, err = streams(ctx, nc, ours); err != nil {
@@ -130,7 +136,7 @@ func Write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File) (Manife
 	if m.Applied, err = allApplied(ctx, nc, m.Streams); err != nil {
 		return m, err
 	}
-	w := &writer{to, tar.NewWriter(to), m.At, map[string]string{}}
+	w := &writer{to, tar.NewWriter(to), m.At, map[string]string{}, exact}
 	if err := w.json(manifestName, m); err != nil {
 		return m, err
 	}
@@ -208,17 +214,20 @@ type writer struct {
 	tar   *tar.Writer
 	at    time.Time
 	parts map[string]string // digests of parts other than chunks
+	exact int               // snapshots of an inbox stream that the server is asked for with its consumers
 }
 
 const (
-	snapshots     = 10 // of a stream, until the server completes one
-	snapshotPause = 500 * time.Millisecond
+	snapshots      = 10 // of a stream, until the server completes one
+	exactSnapshots = 3
+	snapshotPause  = 500 * time.Millisecond
 )
 
 // errEnded means that the server has ended a snapshot: a consumer went away meanwhile, or its leader did.
 var errEnded = errors.New("the server ended the snapshot")
 
-// snapshot writes a stream, again from where it began if the server ends its snapshot.
+// snapshot writes a stream, again from where it began if the server ends its snapshot. It ends each one of an inbox
+// stream where readers come and go all the time: then consumers are listed, and the snapshot is of messages only.
 func (w *writer) snapshot(ctx context.Context, nc *nats.Conn, name string) error {
 	if err := w.tar.Flush(); err != nil {
 		return err
@@ -228,7 +237,7 @@ func (w *writer) snapshot(ctx context.Context, nc *nats.Conn, name string) error
 		return err
 	}
 	for n := 1; ; n++ {
-		err := w.stream(ctx, nc, name)
+		err := w.stream(ctx, nc, name, n > w.exact && api.Unsharded(name) == api.InboxStream)
 		if err == nil || !errors.Is(err, errEnded) || n == snapshots {
 			return err
 		}
@@ -242,6 +251,7 @@ func (w *writer) snapshot(ctx context.Context, nc *nats.Conn, name string) error
 			return err
 		}
 		w.tar = tar.NewWriter(w.file)
+		maps.DeleteFunc(w.parts, func(part, _ string) bool { return strings.HasPrefix(part, streamFolder+name+"/") })
 	}
 }
 
@@ -278,8 +288,19 @@ func digest(part []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// stream writes the chunks of one stream's snapshot as the server sends them.
-func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string) error {
+// stream writes the chunks of one stream's snapshot as the server sends them. Its consumers are in there, or listed before.
+func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string, list bool) error {
+	var listed []consumer
+	pages := 0
+	if list { // before the snapshot: what is acknowledged meanwhile comes again
+		js, err := jetstream.New(nc)
+		if err == nil {
+			listed, err = consumers(ctx, js, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	deliver := nc.NewRespInbox()
 	sub, err := nc.SubscribeSync(deliver)
 	if err != nil {
@@ -294,7 +315,7 @@ func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string) error {
 		Config json.RawMessage     `json:"config"`
 		State  json.RawMessage     `json:"state"`
 	}
-	if err := ask(ctx, nc, "$JS.API.STREAM.SNAPSHOT."+name, map[string]any{"deliver_subject": deliver, "chunk_size": chunkSize}, &answer); err != nil {
+	if err := ask(ctx, nc, "$JS.API.STREAM.SNAPSHOT."+name, map[string]any{"deliver_subject": deliver, "chunk_size": chunkSize, "no_consumers": list}, &answer); err != nil {
 		return err
 	}
 	if answer.Error != nil {
@@ -302,6 +323,12 @@ func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string) error {
 	}
 	if err := w.json(streamFolder+name+"/"+configName, answer); err != nil {
 		return err
+	}
+	for page := range slices.Chunk(listed, consumersInPart) {
+		pages++
+		if err := w.json(fmt.Sprintf("%s%s/%s%08d", streamFolder, name, consumersName, pages), page); err != nil {
+			return err
+		}
 	}
 	s := newSummer()
 	for {

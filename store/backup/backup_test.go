@@ -8,12 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/test/natskit"
 )
@@ -151,7 +154,7 @@ func TestRestoreBeginsAnew(t *testing.T) {
 			}
 			return err
 		}
-		for range 2 { // a backup ends with its end, and two blocks of a tar
+		for range 2 { // the second removes what the first has left
 			if err := restore(info.Size() - 4096); !errors.Is(err, ErrDamaged) {
 				t.Fatalf("a part of a backup: %v, want %v", err, ErrDamaged)
 			}
@@ -170,6 +173,52 @@ func TestRestoreBeginsAnew(t *testing.T) {
 		}
 		if err := restore(info.Size()); !errors.Is(err, ErrNotEmpty) {
 			t.Errorf("a restore beside a store: %v, want %v", err, ErrNotEmpty)
+		}
+	}
+}
+
+// Whether the server's snapshots have the consumers of inboxes or they are listed, each goes on after what it has
+// acknowledged, and those of sessions are gone.
+func TestReadersGoOn(t *testing.T) {
+	t.Parallel()
+	const agent performatives.Agent = "agent://acme.com/a"
+	from := newPlace(t, 1)
+	id := natskit.NewSession()
+	for _, subject := range []string{api.InboxOf("agent://acme.com/b"), api.InboxOf(agent)} {
+		for range 5 {
+			from.send(strings.Replace(subject, "*", string(id), 1))
+		}
+	}
+	for durable, threshold := range map[string]time.Duration{"reads": 0, "reads+session": time.Hour} {
+		c, err := from.js.CreateConsumer(from.ctx, api.InboxStream, jetstream.ConsumerConfig{Durable: durable, FilterSubject: api.InboxOf(agent), InactiveThreshold: threshold})
+		natskit.Must(t, err)
+		for range 2 {
+			m, err := c.Next()
+			natskit.Must(t, err)
+			natskit.Must(t, m.DoubleAck(from.ctx))
+		}
+	}
+	for _, exact := range []int{0, 1} {
+		file, err := os.Create(filepath.Join(t.TempDir(), "parley.tar"))
+		natskit.Must(t, err)
+		t.Cleanup(func() { file.Close() })
+		_, err = write(from.ctx, from.nc, nil, file, exact)
+		natskit.Must(t, err)
+		for _, shards := range []int{0, 2} {
+			to := natskit.StartSharded(t, max(1, shards)).Connect()
+			_, err := Restore(from.ctx, to, io.NewSectionReader(file, 0, math.MaxInt64), Options{Shards: shards})
+			natskit.Must(t, err)
+			js, err := jetstream.New(to)
+			natskit.Must(t, err)
+			inbox := api.InboxStreamOf(agent, max(1, shards))
+			c, err := js.Consumer(from.ctx, inbox, "reads")
+			natskit.Must(t, err)
+			if info := c.CachedInfo(); info.NumPending != 3 || info.NumAckPending != 0 || info.Config.FilterSubject != api.InboxOf(agent) {
+				t.Errorf("%d exact snapshots, %d shards: %d wait for %s, and %d for its acknowledgement", exact, shards, info.NumPending, info.Config.FilterSubject, info.NumAckPending)
+			}
+			if _, err := js.Consumer(from.ctx, inbox, "reads+session"); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+				t.Errorf("%d exact snapshots, %d shards: the session's reader: %v", exact, shards, err)
+			}
 		}
 	}
 }

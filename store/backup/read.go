@@ -48,7 +48,8 @@ func (r *reader) part(name string, data []byte) error {
 	if r.ended {
 		return fmt.Errorf("%w: it is after the end", ErrDamaged)
 	}
-	if name == manifestName || folder == keysFolder || file == configName || file == sumName {
+	lists := strings.HasPrefix(file, consumersName)
+	if name == manifestName || folder == keysFolder || file == configName || file == sumName || lists {
 		r.parts[name] = digest(data)
 	}
 	switch {
@@ -71,6 +72,8 @@ func (r *reader) part(name string, data []byte) error {
 		return fmt.Errorf("%w: there is no %s before it", ErrDamaged, configName)
 	case file == sumName:
 		return r.sumPart(stream, data)
+	case lists:
+		return r.consumersPart(data)
 	default:
 		if r.sum.add(data); file != fmt.Sprintf("%08d", r.sum.chunks) {
 			return fmt.Errorf("%w: chunk %d is expected here", ErrDamaged, r.sum.chunks)
@@ -107,6 +110,17 @@ func (r *reader) streamPart(stream string, data []byte) error {
 		return nil
 	}
 	return r.stream(stream, as)
+}
+
+func (r *reader) consumersPart(data []byte) error {
+	var page []consumer
+	if err := json.Unmarshal(data, &page); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if r.consumers != nil {
+		r.consumers(page)
+	}
+	return nil
 }
 
 func (r *reader) sumPart(stream string, data []byte) error {

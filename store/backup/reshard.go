@@ -130,7 +130,7 @@ func (r *resharder) copyStream(ctx context.Context, name string, applied store.M
 	if err != nil {
 		return err
 	}
-	consumers, err := r.consumersOf(ctx, from, name)
+	readings, err := r.readings(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r *resharder) copyStream(ctx context.Context, name string, applied store.M
 				if name := api.Unsharded(name); name == api.SessionsStream && one.from > applied.At(int(one.from%uint64(r.of))) && (*first)[one.shard] == 0 { //nolint:gosec // at most api.MaxShards
 					(*first)[one.shard] = at
 				}
-				for _, c := range consumers {
+				for _, c := range readings {
 					c.copied(one, ack.Sequence)
 				}
 			case err := <-one.ack.Err():
@@ -185,9 +185,9 @@ func (r *resharder) copyStream(ctx context.Context, name string, applied store.M
 	if err != nil {
 		return err
 	}
-	for _, c := range consumers {
-		if err := r.addConsumer(ctx, c); err != nil {
-			return fmt.Errorf("%s: %w", c.config.Durable, err)
+	for _, c := range readings {
+		if err := r.goOn(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", c.Config.Durable, err)
 		}
 	}
 	return nil
@@ -231,49 +231,46 @@ func (r *resharder) each(ctx context.Context, from jetstream.Stream, do func(m j
 
 // A reading is a consumer of an inbox that is made anew.
 type reading struct {
-	config jetstream.ConsumerConfig
-	floor  uint64 // position up to which it has acknowledged all
-	start  uint64 // sequence in its new stream
+	consumer
+	floor uint64 // position up to which it has acknowledged all
+	start uint64 // sequence in its new stream
 }
 
 // copied notes the first message that it has not acknowledged.
 func (c *reading) copied(one copied, sequence uint64) {
-	filter := c.config.FilterSubject
+	filter := c.Config.FilterSubject
 	matches := one.subject == filter || strings.HasSuffix(filter, ".*") && strings.HasPrefix(one.subject, strings.TrimSuffix(filter, "*"))
 	if matches && one.from > c.floor && c.start == 0 {
 		c.start = sequence
 	}
 }
 
-// consumersOf are those of a stream that outlive their readers.
-func (r *resharder) consumersOf(ctx context.Context, from jetstream.Stream, name string) (kept []*reading, err error) {
+// readings are the consumers of an inbox stream. Those of other streams are the brokers', who make them anew.
+func (r *resharder) readings(ctx context.Context, name string) (kept []*reading, err error) {
 	if api.Unsharded(name) != api.InboxStream {
-		return nil, nil // those of other streams are the brokers', who make them anew
+		return nil, nil
 	}
 	number := slices.Index(shardNames(name, r.of), name)
-	all := from.ListConsumers(ctx)
-	for c := range all.Info() {
-		if strings.Contains(c.Name, "+") || c.Config.Durable == "" {
-			continue // of a session, and gone with its reader
-		}
-		kept = append(kept, &reading{config: c.Config, floor: store.Position(c.AckFloor.Stream, number, r.of)})
+	all, err := consumers(ctx, r.js, aside+name)
+	for _, c := range all {
+		kept = append(kept, &reading{consumer: c, floor: store.Position(c.Floor, number, r.of)})
 	}
-	return kept, all.Err()
+	return kept, err
 }
 
-func (r *resharder) addConsumer(ctx context.Context, c *reading) error {
-	shard, one := api.ShardOf(c.config.FilterSubject, r.shards)
+// goOn makes a consumer in its new stream.
+func (r *resharder) goOn(ctx context.Context, c *reading) error {
+	shard, one := api.ShardOf(c.Config.FilterSubject, r.shards)
 	if !one {
 		return errors.New("it is of no principal")
 	}
-	stream, err := r.js.Stream(ctx, api.ShardName(api.InboxStream, shard))
-	if err != nil {
-		return err
-	}
+	name := api.ShardName(api.InboxStream, shard)
 	if c.start == 0 {
+		stream, err := r.js.Stream(ctx, name)
+		if err != nil {
+			return err
+		}
 		c.start = stream.CachedInfo().State.LastSeq + 1
 	}
-	c.config.DeliverPolicy, c.config.OptStartSeq, c.config.OptStartTime = jetstream.DeliverByStartSequencePolicy, c.start, nil
-	_, err = stream.CreateOrUpdateConsumer(ctx, c.config)
-	return err
+	return c.make(ctx, r.js, name, c.start)
 }

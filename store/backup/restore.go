@@ -36,10 +36,9 @@ type Options struct {
 // ErrNotEmpty is returned for a server that already has streams of a broker.
 var ErrNotEmpty = errors.New("the server already has a broker's streams; restore never overwrites them")
 
-// Restore makes the streams of a backup over a connection to the broker's account. The
-// server must have no streams of a broker but of a Restore that did not end, which are removed, and
-// no broker may be running there: none starts before Restore has ended. Call Check first: Restore notices damage only
-// when it gets there.
+// Restore makes the streams of a backup over a connection to the broker's account. The server must have no
+// streams of a broker, unless a Restore did not end: those are removed. No broker may be running there, and none
+// starts before Restore has ended. Call Check first: Restore notices damage only when it gets there.
 func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m Manifest, err error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -48,13 +47,13 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 	if err := beginRestore(ctx, nc, js, o.Replicas); err != nil {
 		return m, err
 	}
-	if m, err = restore(ctx, nc, from, o); err != nil {
+	if m, err = restore(ctx, nc, js, from, o); err != nil {
 		return m, err
 	}
 	return m, js.DeleteStream(ctx, api.RestoringStream)
 }
 
-// beginRestore empties a server of what a restore has left that did not end, and makes the stream that is there until this one has.
+// beginRestore removes what is left of a restore that did not end, and makes the stream that is there until this one has.
 func beginRestore(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, replicas int) error {
 	existing, err := streams(ctx, nc, func(name string) bool { return ours(strings.TrimPrefix(name, aside)) })
 	if err != nil {
@@ -77,8 +76,9 @@ func beginRestore(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, re
 	return err
 }
 
-func restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m Manifest, err error) {
-	var to string // subject for the chunks of the current stream
+func restore(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, from io.Reader, o Options) (m Manifest, err error) {
+	var to, made string // subject for the chunks of the current stream, and its name here
+	var listed []consumer
 	moves := resharder{shards: o.Shards, options: o}
 	err = read(from, visitor{
 		manifest: func(read Manifest) error { m = read; return nil },
@@ -86,13 +86,20 @@ func restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 			if o.Shards > 0 && (name == api.ShardsStream || slices.Contains(api.ShardedStreams, api.Unsharded(name))) {
 				name = moves.setAside(name, as)
 			}
+			made, listed = name, nil
 			to, err = begin(ctx, nc, name, as, o)
 			return err
 		},
-		chunk: func(_ string, data []byte) error { return send(ctx, nc, to, data) },
+		consumers: func(page []consumer) { listed = append(listed, page...) },
+		chunk:     func(_ string, data []byte) error { return send(ctx, nc, to, data) },
 		end: func(name string) error {
 			if err := send(ctx, nc, to, nil); err != nil {
 				return err
+			}
+			for _, c := range listed {
+				if err := c.make(ctx, js, made, c.Floor+1); err != nil {
+					return fmt.Errorf("%s: %w", c.Config.Durable, err)
+				}
 			}
 			if o.Shards == 0 && api.Unsharded(name) == api.InboxStream {
 				return dropSessionConsumers(ctx, nc, name)
@@ -322,6 +329,8 @@ type visitor struct {
 	stream   func(name string, as config) error
 	chunk    func(stream string, data []byte) error
 	end      func(stream string) error
+
+	consumers func(page []consumer) // of the current stream
 }
 
 // largest is the most bytes of one file in the tar.
