@@ -65,7 +65,7 @@ func Keys(dir string) (files map[string][]byte, err error) {
 }
 
 // ErrUnfinished means that a restore into a data directory did not end.
-var ErrUnfinished = errors.New("a restore into the data directory did not end: remove the directory, and restore again")
+var ErrUnfinished = errors.New("a restore into the data directory did not end: run it again, and it begins anew")
 
 // unfinished is there while a store is restored.
 const unfinished = "restore.unfinished"
@@ -78,30 +78,31 @@ func finished(dir string) error {
 	return nil
 }
 
-// BeginRestore refuses a data directory that holds a store, or keys if these are to be restored too. Until finish is called with
-// nil, no broker starts on it.
-func BeginRestore(dir string, keys bool) (finish func(error) error, err error) {
-	if err := finished(dir); err != nil {
-		return nil, err
+// BeginRestore refuses a data directory that holds a store, but removes what is left of a restore that did not end. Until finish
+// is called with nil, no broker starts on it.
+func BeginRestore(dir string) (finish func(error) error, err error) {
+	file, err := lock(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	if keys {
-		files, err := Keys(dir)
-		if err != nil {
-			return nil, err
+	store, marker := filepath.Join(dir, "nats"), filepath.Join(dir, unfinished)
+	err = finished(dir)
+	if errors.Is(err, ErrUnfinished) {
+		err = os.RemoveAll(store)
+	} else if err == nil {
+		if _, missing := os.Stat(store); errors.Is(missing, fs.ErrNotExist) {
+			err = WriteSecret(marker, nil)
+		} else {
+			err = fmt.Errorf("%s already exists; parley never overwrites a store", store)
 		}
-		for name := range files {
-			return nil, fmt.Errorf("%s already exists; parley never overwrites a key", filepath.Join(dir, name))
-		}
 	}
-	store := filepath.Join(dir, "nats")
-	if _, err := os.Stat(store); !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s already exists; parley never overwrites a store", store)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	marker := filepath.Join(dir, unfinished)
 	return func(failed error) error {
 		if failed == nil {
 			failed = errors.Join(os.Remove(marker), syncDir(dir))
 		}
-		return failed
-	}, WriteSecret(marker, nil)
+		return errors.Join(failed, file.Close())
+	}, nil
 }

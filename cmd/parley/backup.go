@@ -175,16 +175,16 @@ func restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "restore a broker's store from a backup", Args: args(cobra.ExactArgs(1)),
 		Long: `Restores streams with their positions and read positions, and the keys. The target
-is a new --data directory for an embedded server, or an external server (--nats)
-without these streams, configured as before. Nothing is ever overwritten. No broker
-may run on the target.
+is a --data directory without a store, for an embedded server, or an external server
+(--nats) without these streams, configured as before. Nothing is ever overwritten. No
+broker may run on the target.
 
-With --nats, --data gets the key files that it lacks. It may have the broker's key of
-the backup, or a newer one of the same history (broker.keys.json); with any other,
+--data gets the key files that it lacks. It may have the broker's key of the backup, or
+a newer one of the same history (broker.keys.json), which stays; with any other,
 nothing is restored. Logins that it has stay as they are.
 
 A restore that was stopped leaves a directory or a server on which no broker starts.
-On a server, the next restore removes what it has left, and begins anew.
+The next restore removes what it has left, and begins anew.
 
 The next broker recovers side effects that the backup lacks, as after a crash. Then
 'parley session verify --all' checks the result.
@@ -264,24 +264,24 @@ func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.F
 	switch {
 	case err != nil:
 		return err
+	case s.NATS == "" && s.Replicas > 1:
+		return usage(errors.New("--replicas needs --nats: an embedded server is one alone"))
 	case len(keys) == 0 && has[server.BrokerSeed] == nil:
 		return advise(errors.New("the backup has no keys"), "Copy the key files that were kept elsewhere to %s first: %s, and %s and %s if the key was rotated.",
 			s.Data, server.BrokerSeed, server.BrokerKeysFile, server.BrokerSecret)
-	case s.NATS == "":
-		if s.Replicas = cmp.Or(s.Replicas, 1); s.Replicas > 1 {
-			return usage(errors.New("--replicas needs --nats: an embedded server is one alone"))
-		}
-		s.Listen = "127.0.0.1:-1" // a random port that no client knows
-		var finish func(error) error
-		if finish, err = server.BeginRestore(s.Data, len(keys) > 0); err != nil {
-			return err
-		}
-		defer func() { err = finish(err) }()
 	}
 	if result.Wrote, result.Kept, err = server.KeysBack(s.Data, files); errors.Is(err, server.ErrOtherKey) {
 		return advise(err, "Restore to another --data.")
 	} else if err != nil {
 		return err
+	}
+	if s.NATS == "" {
+		s.Replicas, s.Listen = 1, "127.0.0.1:-1" // a random port that no client knows
+		var finish func(error) error
+		if finish, err = server.BeginRestore(s.Data); err != nil {
+			return err
+		}
+		defer func() { err = finish(err) }()
 	}
 	for _, name := range result.Wrote {
 		if err := server.WriteSecret(filepath.Join(s.Data, name), files[name]); err != nil {

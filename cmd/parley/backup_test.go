@@ -223,8 +223,8 @@ func TestRestoreRefuses(t *testing.T) {
 	if said, ok := w.parley("restore", file, "--check", "--data", filepath.Join(dir, "new")); !ok {
 		t.Error(said)
 	}
-	if said, ok := w.parley("restore", file, "--data", w.Data); ok || !strings.Contains(said, "never overwrites") {
-		t.Errorf("over a store: %t %s", ok, said)
+	if said, ok := w.parley("restore", file, "--data", w.Data); ok || !strings.Contains(said, server.ErrInUse.Error()) {
+		t.Errorf("over the store of a broker: %t %s", ok, said)
 	}
 	if said, ok := w.parley("restore", file, "--nats", w.URL, "--data", w.Data); ok || !strings.Contains(said, "never overwrites") {
 		t.Errorf("over a server: %t %s", ok, said)
