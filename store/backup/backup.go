@@ -290,14 +290,8 @@ func digest(part []byte) string {
 
 // stream writes the chunks of one stream's snapshot as the server sends them. Its consumers are in there, or listed before.
 func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string, list bool) error {
-	var listed []consumer
-	pages := 0
 	if list { // before the snapshot: what is acknowledged meanwhile comes again
-		js, err := jetstream.New(nc)
-		if err == nil {
-			listed, err = consumers(ctx, js, name)
-		}
-		if err != nil {
+		if err := w.consumers(ctx, nc, name); err != nil {
 			return err
 		}
 	}
@@ -323,12 +317,6 @@ func (w *writer) stream(ctx context.Context, nc *nats.Conn, name string, list bo
 	}
 	if err := w.json(streamFolder+name+"/"+configName, answer); err != nil {
 		return err
-	}
-	for page := range slices.Chunk(listed, consumersInPart) {
-		pages++
-		if err := w.json(fmt.Sprintf("%s%s/%s%08d", streamFolder, name, consumersName, pages), page); err != nil {
-			return err
-		}
 	}
 	s := newSummer()
 	for {

@@ -2,8 +2,10 @@ package backup
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -30,6 +32,21 @@ func consumers(ctx context.Context, js jetstream.JetStream, stream string) (kept
 		kept = append(kept, consumer{c.Config, c.AckFloor.Stream})
 	}
 	return kept, all.Err()
+}
+
+// consumers writes those of a stream.
+func (w *writer) consumers(ctx context.Context, nc *nats.Conn, stream string) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	all, err := consumers(ctx, js, stream)
+	for n := 0; err == nil && len(all) > 0; n++ {
+		page := all[:min(consumersInPart, len(all))]
+		all = all[len(page):]
+		err = w.json(fmt.Sprintf("%s%s/%s%08d", streamFolder, stream, consumersName, n), page)
+	}
+	return err
 }
 
 // make makes a consumer anew, which goes on from a message.

@@ -66,14 +66,14 @@ func (r *reader) part(name string, data []byte) error {
 		return r.endPart(data)
 	case !r.left[stream]:
 		return fmt.Errorf("%w: not a stream of the manifest", ErrDamaged)
+	case lists:
+		return r.consumersPart(data)
 	case file == configName:
 		return r.streamPart(stream, data)
 	case r.sum == nil:
 		return fmt.Errorf("%w: there is no %s before it", ErrDamaged, configName)
 	case file == sumName:
 		return r.sumPart(stream, data)
-	case lists:
-		return r.consumersPart(data)
 	default:
 		if r.sum.add(data); file != fmt.Sprintf("%08d", r.sum.chunks) {
 			return fmt.Errorf("%w: chunk %d is expected here", ErrDamaged, r.sum.chunks)

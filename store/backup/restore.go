@@ -86,7 +86,7 @@ func restore(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, from io
 			if o.Shards > 0 && (name == api.ShardsStream || slices.Contains(api.ShardedStreams, api.Unsharded(name))) {
 				name = moves.setAside(name, as)
 			}
-			made, listed = name, nil
+			made = name
 			to, err = begin(ctx, nc, name, as, o)
 			return err
 		},
@@ -101,6 +101,7 @@ func restore(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, from io
 					return fmt.Errorf("%s: %w", c.Config.Durable, err)
 				}
 			}
+			listed = nil
 			if o.Shards == 0 && api.Unsharded(name) == api.InboxStream {
 				return dropSessionConsumers(ctx, nc, name)
 			}
@@ -330,7 +331,7 @@ type visitor struct {
 	chunk    func(stream string, data []byte) error
 	end      func(stream string) error
 
-	consumers func(page []consumer) // of the current stream
+	consumers func(page []consumer) // of the next stream
 }
 
 // largest is the most bytes of one file in the tar.
