@@ -33,7 +33,7 @@ func (s *Store) EnsureConsumer(ctx context.Context, c Consumer) error {
 	return err
 }
 
-// ensure creates a consumer, or brings it up to date. One of a store that was resharded begins where it had come to,
+// ensure creates a consumer, or brings it up to date. One of a store that was restored may begin where it had come to,
 // and a consumer cannot begin elsewhere later.
 func ensure(ctx context.Context, js jetstream.JetStream, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	made, err := js.CreateOrUpdateConsumer(ctx, stream, c)

@@ -60,8 +60,8 @@ func (s *Store) openStreams(ctx context.Context) error {
 		if known, err := s.js.Stream(ctx, c.Name); err == nil && known.CachedInfo().Config.DenyDelete {
 			c.DenyDelete = true // a stream cannot give that up
 		}
-		if c.Name == api.SessionsStream && !s.o.Dev && !s.o.Restoring {
-			c.Metadata = map[string]string{loginsKey: "required"}
+		if c.Name == api.SessionsStream && !s.o.Dev {
+			c.Metadata = map[string]string{LoginsKey: "required"}
 		}
 		if c.Replicas, err = s.replicas(ctx, c.Name); err == nil {
 			streams[c.Name], err = create(ctx, func(ctx context.Context) (jetstream.Stream, error) { return s.js.CreateOrUpdateStream(ctx, c) })
@@ -76,6 +76,9 @@ func (s *Store) openStreams(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", oldCaseLogs, err)
 		}
 	}
+	if err := s.admissible(ctx); err != nil { // a restore may have begun meanwhile
+		return err
+	}
 	s.scaled(streams[api.SessionsStream].CachedInfo())
 	for _, p := range s.all(api.SessionsStream) {
 		if err := s.Sync(p.name, 0); err != nil {
@@ -89,10 +92,10 @@ func (s *Store) openStreams(ctx context.Context) error {
 var ErrRestoring = errors.New("a restore to this server did not end: run it again, and it begins anew")
 
 // ErrNotDev is for --dev on a store whose acts are signed.
-var ErrNotDev = errors.New("the store was made without --dev: everybody could act in its sessions as anybody")
+var ErrNotDev = errors.New("the store was started without --dev: with it, everybody could act in its sessions as anybody")
 
-// loginsKey is the metadata of api.SessionsStream that says that --dev may not open the store.
-const loginsKey = "parley-logins"
+// LoginsKey is the metadata of api.SessionsStream that says that --dev may not open the store.
+const LoginsKey = "parley-logins"
 
 // admissible refuses to open a store that may not be opened so, before anything in it is changed.
 func (s *Store) admissible(ctx context.Context) error {
@@ -109,7 +112,7 @@ func (s *Store) admissible(ctx context.Context) error {
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil
-	case err == nil && transcripts.CachedInfo().Config.Metadata[loginsKey] != "":
+	case err == nil && transcripts.CachedInfo().Config.Metadata[LoginsKey] != "":
 		return ErrNotDev
 	}
 	return err

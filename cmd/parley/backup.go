@@ -30,7 +30,7 @@ func storeFlags(flags *pflag.FlagSet, s *serve) {
 	flags.StringVar(&s.nkey, "nkey", "", "`FILE` with the seed of the broker's nkey")
 	flags.BoolVar(&s.SharedKeys, "shared-keys", false, "log in with the key that signs receipts, as before login keys; for one release")
 	natsCA(flags, s)
-	flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM `FILE` with the CA of the server's certificate (default: the system's CAs)")
+	flags.StringVar(&s.TLS.CA, "tls-ca", "", "PEM `FILE` with the CA of the server's certificate without --nats-ca (default: the system's CAs)")
 	flags.StringVar(&s.TLS.Cert, "tls-cert", "", "PEM `FILE` with a client certificate, for mutual TLS")
 	flags.StringVar(&s.TLS.Key, "tls-key", "", "PEM `FILE` with the key of --tls-cert")
 }
@@ -176,8 +176,8 @@ func restoreCommand() *cobra.Command {
 		Use: "restore FILE", Short: "restore a broker's store from a backup", Args: args(cobra.ExactArgs(1)),
 		Long: `Restores streams with their positions and read positions, and the keys. The target
 is a --data directory without a store, for an embedded server, or an external server
-(--nats) without these streams, configured as before. Nothing is ever overwritten. No
-broker may run on the target.
+(--nats) without these streams, configured as before. No store and no key is ever
+overwritten. No broker may run on the target.
 
 --data gets the key files that it lacks. It may have the broker's key of the backup, or
 a newer one of the same history (broker.keys.json), which stays; with any other,

@@ -20,6 +20,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/store"
+	"github.com/parley-asp/parley/store/backup"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -226,7 +227,7 @@ func TestRestoreRefuses(t *testing.T) {
 	if said, ok := w.parley("restore", file, "--data", w.Data); ok || !strings.Contains(said, server.ErrInUse.Error()) {
 		t.Errorf("over the store of a broker: %t %s", ok, said)
 	}
-	if said, ok := w.parley("restore", file, "--nats", w.URL, "--data", w.Data); ok || !strings.Contains(said, "never overwrites") {
+	if said, ok := w.parley("restore", file, "--nats", w.URL, "--data", w.Data); ok || !strings.Contains(said, backup.ErrRunning.Error()) {
 		t.Errorf("over a server: %t %s", ok, said)
 	}
 }

@@ -8,7 +8,8 @@
 //
 // The file is a tar of JetStream's own snapshots: messages with their stream sequences and
 // times, consumers and their cursors. Session consumers, which come and go with their readers, are not
-// restored. The streams are not snapshotted at the same moment,
+// restored. Where that ends the server's snapshots of an inbox stream, its consumers are listed instead, each with up to
+// where it has acknowledged all: what it has acknowledged beyond comes again. The streams are not snapshotted at the same moment,
 // but in an order that makes up for it (see Order): first the brokers' records of how far
 // side effects are applied, then derived data, last the transcripts. So all derived data in
 // a backup has its entry in the backup too. Derived data may be missing, but only after the

@@ -165,7 +165,17 @@ func TestRestoreBeginsAnew(t *testing.T) {
 				t.Errorf("a part of a store is backed up: %v, want %v", err, store.ErrRestoring)
 			}
 		}
+		ended, err := alone(from.ctx, to)
+		natskit.Must(t, err)
+		if err := restore(info.Size()); !errors.Is(err, ErrRestoring) {
+			t.Errorf("beside another restore: %v, want %v", err, ErrRestoring)
+		}
+		ended()
+		natskit.Must(t, to.Flush())
 		natskit.Must(t, restore(info.Size()))
+		if _, err := store.Open(from.ctx, store.Options{Conn: to, Shards: shards, Dev: true}); !errors.Is(err, store.ErrNotDev) {
+			t.Errorf("--dev opens what was restored: %v, want %v", err, store.ErrNotDev)
+		}
 		natskit.Must(t, open())
 		left, err := streams(from.ctx, to, func(name string) bool { return !ours(name) || name == api.RestoringStream })
 		if err != nil || len(left) > 0 {

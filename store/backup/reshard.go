@@ -32,6 +32,8 @@ func (r *resharder) setAside(name string, as config) string {
 	case api.SessionsStream:
 		r.of++
 		r.archive = r.archive || as.Config["retention"] == "workqueue"
+		marks, _ := as.Config["metadata"].(map[string]any)
+		r.logins = r.logins || marks[store.LoginsKey] != nil
 	case api.InboxStream:
 		r.age, _ = as.Config["max_age"].(float64)
 	}
@@ -52,6 +54,7 @@ type resharder struct {
 	archive bool
 	options Options
 	age     float64 // nanoseconds that inbox copies are kept
+	logins  bool    // --dev may not open the store
 }
 
 // copyAll makes the store's streams and copies all messages. applied, in the backup, becomes what it is in the copies.
@@ -61,7 +64,7 @@ func (r *resharder) copyAll(ctx context.Context, nc *nats.Conn, applied store.Ma
 		return nil, err
 	}
 	if r.store, err = store.Open(ctx, store.Options{
-		Conn: nc, Shards: r.shards, Replicas: r.options.Replicas, Archive: r.archive || r.options.Archive, InboxAge: time.Duration(r.age), Restoring: true,
+		Conn: nc, Shards: r.shards, Replicas: r.options.Replicas, Archive: r.archive || r.options.Archive, InboxAge: time.Duration(r.age), Restoring: true, Dev: !r.logins,
 	}); err != nil {
 		return nil, err
 	}
@@ -251,7 +254,7 @@ func (r *resharder) readings(ctx context.Context, name string) (kept []*reading,
 		return nil, nil
 	}
 	number := slices.Index(shardNames(name, r.of), name)
-	all, err := consumers(ctx, r.js, aside+name)
+	all, err := consumers(ctx, r.js.Conn(), aside+name)
 	for _, c := range all {
 		kept = append(kept, &reading{consumer: c, floor: store.Position(c.Floor, number, r.of)})
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -33,9 +32,6 @@ type Options struct {
 	Shards   int  // of the store (store.Options); 0 keeps their number
 }
 
-// ErrNotEmpty is returned for a server that already has streams of a broker.
-var ErrNotEmpty = errors.New("the server already has a broker's streams; restore never overwrites them")
-
 // Restore makes the streams of a backup over a connection to the broker's account. The server must have no
 // streams of a broker, unless a Restore did not end: those are removed. No broker may be running there, and none
 // starts before Restore has ended. Call Check first: Restore notices damage only when it gets there.
@@ -44,6 +40,11 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 	if err != nil {
 		return m, err
 	}
+	ended, err := alone(ctx, nc)
+	if err != nil {
+		return m, err
+	}
+	defer ended()
 	if err := beginRestore(ctx, nc, js, o.Replicas); err != nil {
 		return m, err
 	}
@@ -51,29 +52,6 @@ func Restore(ctx context.Context, nc *nats.Conn, from io.Reader, o Options) (m M
 		return m, err
 	}
 	return m, js.DeleteStream(ctx, api.RestoringStream)
-}
-
-// beginRestore removes what is left of a restore that did not end, and makes the stream that is there until this one has.
-func beginRestore(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, replicas int) error {
-	existing, err := streams(ctx, nc, func(name string) bool { return ours(strings.TrimPrefix(name, aside)) })
-	if err != nil {
-		return err
-	}
-	if len(existing) > 0 && !slices.Contains(existing, api.RestoringStream) {
-		return fmt.Errorf("%w: %s", ErrNotEmpty, strings.Join(existing, ", "))
-	}
-	for _, name := range existing {
-		if name == api.RestoringStream {
-			continue
-		}
-		if err := js.DeleteStream(ctx, name); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: api.RestoringStream, Subjects: []string{"asp.aside.restoring"}, Replicas: max(1, replicas), Description: "a restore has not ended",
-	})
-	return err
 }
 
 func restore(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, from io.Reader, o Options) (m Manifest, err error) {
