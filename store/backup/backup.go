@@ -86,21 +86,23 @@ const (
 	mode      = 0o600     // of every file in the tar, since it may contain keys
 )
 
-// Order sorts streams in the order of their snapshots: the brokers' records first, the
-// transcripts last, and after them the archive, to which ended sessions move.
+// Order sorts streams in the order of their snapshots: the brokers' records first, then cards, before the inboxes that were
+// opened for them, the transcripts last, and after them the archive, to which ended sessions move.
 func Order(streams []string) {
 	rank := func(name string) int {
 		switch api.Unsharded(name) {
 		case api.StreamOf(api.BrokersBucket):
 			return 0
-		case api.SessionsStream:
-			return 2
-		case api.ArchiveIndexStream: // session rows move there from a stream of rank 1
-			return 3
-		case api.ArchiveStream:
-			return 4
-		default:
+		case api.StreamOf(api.AgentsBucket):
 			return 1
+		case api.SessionsStream:
+			return 3
+		case api.ArchiveIndexStream: // session rows move there from a stream of rank 2
+			return 4
+		case api.ArchiveStream:
+			return 5
+		default:
+			return 2
 		}
 	}
 	slices.SortFunc(streams, func(a, b string) int {

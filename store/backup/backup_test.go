@@ -132,6 +132,20 @@ func TestLogStaysBounded(t *testing.T) {
 	}
 }
 
+// What is derived from other data comes before it, so that nothing in a backup lacks what it is of.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		api.StreamOf(api.BrokersBucket), api.StreamOf(api.AgentsBucket), api.InboxStream, api.LogStream, api.SessionsStream,
+		api.ArchiveIndexStream, api.ArchiveStream,
+	}
+	got := slices.Sorted(slices.Values(want))
+	Order(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("snapshots in the order %q, want %q", got, want)
+	}
+}
+
 // No broker starts on a server on which a restore has not ended, and nothing is backed up of it. The next restore
 // begins anew there.
 func TestRestoreBeginsAnew(t *testing.T) {
@@ -167,8 +181,8 @@ func TestRestoreBeginsAnew(t *testing.T) {
 		}
 		ended, err := alone(from.ctx, to)
 		natskit.Must(t, err)
-		if err := restore(info.Size()); !errors.Is(err, ErrRestoring) {
-			t.Errorf("beside another restore: %v, want %v", err, ErrRestoring)
+		if err := restore(info.Size()); !errors.Is(err, ErrUnderWay) {
+			t.Errorf("beside another restore: %v, want %v", err, ErrUnderWay)
 		}
 		ended()
 		natskit.Must(t, to.Flush())

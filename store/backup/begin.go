@@ -16,10 +16,10 @@ import (
 // ErrNotEmpty is returned for a server that already has streams of a broker.
 var ErrNotEmpty = errors.New("the server already has a broker's streams; restore never overwrites them")
 
-// ErrRestoring and ErrRunning are returned for a server on which another restore is under way, or a broker runs.
+// ErrUnderWay and ErrRunning are returned for a server on which another restore is under way, or a broker runs.
 var (
-	ErrRestoring = errors.New("another restore to the server is under way")
-	ErrRunning   = errors.New("a broker runs on the server: stop it first")
+	ErrUnderWay = errors.New("another restore to the server is under way")
+	ErrRunning  = errors.New("a broker runs on the server: stop it first")
 )
 
 // underway is a subject on which a restore answers.
@@ -28,7 +28,7 @@ const underway = "asp.restoring"
 // alone refuses a server on which a broker runs, or another restore, and has others refused until the restore has ended.
 func alone(ctx context.Context, nc *nats.Conn) (ended func(), err error) {
 	if err := ask(ctx, nc, underway, struct{}{}, &struct{}{}); !errors.Is(err, nats.ErrNoResponders) {
-		return nil, cmp.Or(err, ErrRestoring)
+		return nil, cmp.Or(err, ErrUnderWay)
 	}
 	var broker api.Broker
 	if err := ask(ctx, nc, api.OperatorCall(api.BrokerInfo.Name), struct{}{}, &broker); !errors.Is(err, nats.ErrNoResponders) {
