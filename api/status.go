@@ -10,6 +10,51 @@ type Status struct {
 	Streams    []StreamRow     `json:"streams"` // by name
 	Limits     []LimitHit      `json:"limits"`  // the newest 100 of who exceeded which limit
 	Overdue    Overdue         `json:"overdue"`
+
+	// Of the broker that answers, if it counts what it does, for --monitor or --otlp.
+	Use      BrokerUse `json:"use,omitzero"`
+	Activity *Activity `json:"activity,omitzero"`
+}
+
+// A BrokerUse is what a broker uses.
+type BrokerUse struct {
+	Ready      bool    `json:"ready"`
+	Version    string  `json:"version,omitzero"`
+	Partitions float64 `json:"partitions"`
+	Cached     float64 `json:"cachedSessions"`
+	DiskFree   float64 `json:"diskFreeBytes"`
+	Memory     float64 `json:"memoryBytes"`
+}
+
+// An Activity is what goes on. Rates are of one second.
+type Activity struct {
+	Since       string             `json:"since"` // which rates and times are of
+	Acts        []ActRates         `json:"acts"`
+	Refusals    map[string]float64 `json:"refusals"`  // rates by code
+	LimitsHit   map[string]float64 `json:"limitsHit"` // rates by limit
+	Times       []TimeTaken        `json:"times"`     // of acts and their stages
+	Sessions    map[string]float64 `json:"sessions"`  // by state
+	Escalations map[string]float64 `json:"escalations"`
+	Obligations map[string]float64 `json:"obligations"`
+	Queues      map[string]float64 `json:"queues"`
+	Lag         map[string]float64 `json:"lagSeconds"`
+	Stuck       float64            `json:"stuckSessions"`
+}
+
+// ActRates are those of one performative.
+type ActRates struct {
+	Performative string  `json:"performative"`
+	Accepted     float64 `json:"accepted"`
+	Repeated     float64 `json:"repeated"`
+	Refused      float64 `json:"refused"`
+}
+
+// A TimeTaken is how long something took, in seconds.
+type TimeTaken struct {
+	Of     string  `json:"of"`
+	Rate   float64 `json:"rate"`
+	Median float64 `json:"p50"`
+	P99    float64 `json:"p99"`
 }
 
 // A BrokerRow is one broker.

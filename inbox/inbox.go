@@ -166,7 +166,7 @@ var templates embed.FS
 func (i *Inbox) openPages() *template.Template {
 	pages := template.New("")
 	return template.Must(pages.Funcs(template.FuncMap{
-		"asset": i.assets.at, "called": i.called, "path": pathOf, "size": size, "count": func(n uint64) int { return int(min(n, math.MaxInt32)) },
+		"asset": i.assets.at, "called": i.called, "path": pathOf, "size": size, "bytes": func(n float64) uint64 { return uint64(n) }, "rate": render.Rate, "ms": render.Milliseconds, "count": func(n uint64) int { return int(min(n, math.MaxInt32)) },
 		"org": organisation, "letters": letters, "lacks": lacks, "together": together, "figures": figures, "plainly": plainly,
 		"money": func(n float64, code string) template.HTML { return together(render.Money(n, code)) },
 		"iso":   iso, "stamp": stamp, "moment": render.Moment, "reason": render.Reason, "ending": render.Ending, "phase": func(p any) string { return sentence(strings.ToLower(fmt.Sprint(p))) },

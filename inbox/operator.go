@@ -6,17 +6,23 @@ import (
 	"time"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 )
 
 // installation is the page of an operator, who is no party: nothing of a deal is on it.
 type installation struct {
 	api.Status
-	Now time.Time
+	Figures [][2]string // of the activity
+	Now     time.Time
 }
 
 func (i *Inbox) operator(r *http.Request, who *person) (*installation, error) {
 	status, err := ask(r.Context(), i, who.Agent, api.BrokerStatus, struct{}{})
-	return &installation{status, i.Now()}, err
+	page := &installation{Status: status, Now: i.Now()}
+	if status.Activity != nil {
+		page.Figures = render.Figures(*status.Activity)
+	}
+	return page, err
 }
 
 // size formats a number of bytes.

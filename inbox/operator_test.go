@@ -45,6 +45,9 @@ func TestOperator(t *testing.T) {
 			t.Errorf("the page of an operator does not have %q", want)
 		}
 	}
+	if !strings.Contains(got.body, "<code>--monitor</code>") || strings.Contains(got.body, `id="activity"`) {
+		t.Error("without metrics the page shows what the broker does")
+	}
 	for _, secret := range []string{string(id), string(s.ID()), item, "secret", "1,500", "a plan"} {
 		if strings.Contains(got.body, secret) {
 			t.Errorf("the page of an operator has %q of a deal", secret)
@@ -87,4 +90,31 @@ func TestAgreementsPage(t *testing.T) {
 	if got := v.sends("GET", "/inbox/agreements", ""); strings.Contains(got.body, string(buys.ID())) {
 		t.Error("a non-participant sees an agreement")
 	}
+}
+
+// Where a broker counts what it does, the page of an operator shows that too.
+func TestOperatorSeesActivity(t *testing.T) {
+	t.Parallel()
+	rules := &escalation.Rules{Organisations: map[performatives.Organisation]*escalation.Organisation{
+		"acme.example": {Roles: map[string][]string{escalation.RoleOperator: {string(alice)}}},
+	}}
+	testkit.Must(t, rules.Check())
+	w := testkit.NewWorld(t, testkit.Options{Dev: true, HTTP: "127.0.0.1:0", Monitor: "127.0.0.1:0", Rules: rules})
+	v := visits(t, w.Broker)
+	if status, body := v.posts("/inbox/login", map[string]any{"agentId": alice}); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	escalates(w, beta, "a secret plan")
+	testkit.Eventually(t, "the page has what was done, which is counted after its answer", func() bool {
+		page := v.sends("GET", "/inbox/operator", "").body
+		for _, want := range []string{
+			`id="activity"`, "<dt>Ready</dt><dd>yes</dd>", "<dt>Escalations</dt><dd>later 1</dd>", "<code>ESCALATE</code>", "<code>accepted</code>", "ESCALATED 1",
+		} {
+			if !strings.Contains(page, want) {
+				t.Logf("the page lacks %q", want)
+				return false
+			}
+		}
+		return true
+	})
 }

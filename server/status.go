@@ -5,6 +5,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server/activity"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -30,6 +31,10 @@ func (b *Broker) brokerStatus(ctx context.Context, c api.Caller, _ struct{}) (v 
 		v.Overdue.TimerSince = api.Timestamp(since)
 	}
 	v.Overdue.HandedOver, _ = b.Parts.Members.HandedOver()
+	if families := activity.Families(b.Options.Metrics.Families()); families != nil {
+		now := b.activity.Now(families)
+		v.Use, v.Activity = families.Uses(), &now
+	}
 	return v, err
 }
 

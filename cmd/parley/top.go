@@ -1,14 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/server/activity"
 )
 
 func topCommand() *cobra.Command {
@@ -64,7 +62,7 @@ func top(ctx context.Context, cmd *cobra.Command, monitors []string, every time.
 			return err
 		}
 		now := scrapeAll(ctx, monitors)
-		page := newTopPage(before, now)
+		page := newTopPage(monitors, before, now)
 		if err := each(cmd, []topPage{page}, asked(cmd, "json"), func() string { return page.text(style(cmd)) }); err != nil {
 			return err
 		}
@@ -73,96 +71,29 @@ func top(ctx context.Context, cmd *cobra.Command, monitors []string, every time.
 	return nil
 }
 
-// A topPage is what goes on, of all brokers together. Rates are of one second.
+// A topPage is what goes on, of all brokers together.
 type topPage struct {
-	At          string             `json:"at"`
-	Brokers     []topBroker        `json:"brokers"`
-	Acts        []topActs          `json:"acts"`
-	Refusals    map[string]float64 `json:"refusals"`  // rates by code
-	LimitsHit   map[string]float64 `json:"limitsHit"` // rates by limit
-	Times       []topTime          `json:"times"`     // of acts and their stages
-	Sessions    map[string]float64 `json:"sessions"`  // by state
-	Escalations map[string]float64 `json:"escalations"`
-	Obligations map[string]float64 `json:"obligations"`
-	Queues      map[string]float64 `json:"queues"`
-	Lag         map[string]float64 `json:"lagSeconds"`
-	Stuck       float64            `json:"stuckSessions"`
+	At      string      `json:"at"`
+	Brokers []topBroker `json:"brokers"`
+	api.Activity
 }
 
 type topBroker struct {
-	Monitor    string  `json:"monitor"`
-	Error      string  `json:"error,omitzero"`
-	Ready      bool    `json:"ready"`
-	Version    string  `json:"version,omitzero"`
-	Partitions float64 `json:"partitions"`
-	Cached     float64 `json:"cachedSessions"`
-	DiskFree   float64 `json:"diskFreeBytes"`
-	Memory     float64 `json:"memoryBytes"`
+	Monitor string `json:"monitor"`
+	Error   string `json:"error,omitzero"`
+	api.BrokerUse
 }
 
-type topActs struct {
-	Performative string  `json:"performative"`
-	Accepted     float64 `json:"accepted"`
-	Repeated     float64 `json:"repeated"`
-	Refused      float64 `json:"refused"`
-}
-
-// A topTime is how long something took, in seconds.
-type topTime struct {
-	Of     string  `json:"of"`
-	Rate   float64 `json:"rate"`
-	Median float64 `json:"p50"`
-	P99    float64 `json:"p99"`
-}
-
-func newTopPage(before, now scrape) topPage {
-	p := topPage{
-		At:       api.Timestamp(now.at),
-		Refusals: now.rates(before, "parley_acts_total", "code"), LimitsHit: now.rates(before, "parley_limits_hit_total", "limit"),
-		Sessions: now.shared("parley_sessions", "state"), Escalations: now.shared("parley_escalations", "due"),
-		Obligations: now.shared("parley_obligations", "status"), Queues: now.summed("parley_queue_length", "queue"),
-		Lag: now.shared("parley_lag_seconds", "of"), Stuck: now.summed("parley_stuck_sessions", "")[""],
-	}
-	delete(p.Refusals, "none")
-	for _, b := range now.brokers {
-		p.Brokers = append(p.Brokers, newTopBroker(b))
-	}
-	acts := map[string]*topActs{}
-	for labels, rate := range now.rates(before, "parley_acts_total", "performative", "outcome") {
-		act, outcome, _ := strings.Cut(labels, " ")
-		if acts[act] == nil {
-			acts[act] = &topActs{Performative: act}
+func newTopPage(monitors []string, before, now scrape) topPage {
+	p := topPage{At: api.Timestamp(now.At), Activity: activity.Between(before.Sample, now.Sample)}
+	for i, monitor := range monitors {
+		if err := now.failed[i]; err != nil {
+			p.Brokers = append(p.Brokers, topBroker{Monitor: monitor, Error: err.Error()})
+			continue
 		}
-		*map[string]*float64{"accepted": &acts[act].Accepted, "repeated": &acts[act].Repeated, "refused": &acts[act].Refused}[outcome] += rate
-	}
-	for _, act := range slices.Sorted(maps.Keys(acts)) {
-		p.Acts = append(p.Acts, *acts[act])
-	}
-	for _, family := range []struct{ name, label string }{{"parley_act_seconds", "outcome"}, {"parley_act_stage_seconds", "stage"}, {"parley_fsync_seconds", ""}} {
-		took := now.times(before, family.name, family.label)
-		for _, of := range slices.Sorted(maps.Keys(took)) {
-			p.Times = append(p.Times, topTime{
-				Of: cmp.Or(of, "fsync"), Rate: took[of].count() / now.since(before), Median: took[of].quantile(0.5), P99: took[of].quantile(0.99),
-			})
-		}
+		p.Brokers = append(p.Brokers, topBroker{Monitor: monitor, BrokerUse: now.Brokers[i].Uses()})
 	}
 	return p
-}
-
-func newTopBroker(b scraped) topBroker {
-	row := topBroker{Monitor: b.monitor}
-	if b.err != nil {
-		row.Error = b.err.Error()
-		return row
-	}
-	one := scrape{brokers: []scraped{b}}
-	for version := range one.summed("parley_build_info", "version") {
-		row.Version = version
-	}
-	row.Ready = one.summed("parley_ready", "")[""] == 1
-	row.Partitions, row.Cached = one.summed("parley_partitions_owned", "")[""], one.summed("parley_cache_sessions", "")[""]
-	row.DiskFree, row.Memory = one.summed("parley_disk_bytes", "state")["free"], one.summed("process_resident_memory_bytes", "")[""]
-	return row
 }
 
 // text draws a page; on a terminal it clears the screen first.
@@ -191,51 +122,27 @@ func (p topPage) text(s render.Style) string {
 	}
 	line()
 	line("ACTS/s", "ACCEPTED", "REPEATED", "REFUSED")
-	var sum topActs
+	var sum api.ActRates
 	for _, a := range p.Acts {
 		sum.Accepted, sum.Repeated, sum.Refused = sum.Accepted+a.Accepted, sum.Repeated+a.Repeated, sum.Refused+a.Refused
 		if a.Accepted+a.Repeated+a.Refused > 0 {
-			line(harmless(a.Performative), rate(a.Accepted), rate(a.Repeated), rate(a.Refused))
+			line(harmless(a.Performative), render.Rate(a.Accepted), render.Rate(a.Repeated), render.Rate(a.Refused))
 		}
 	}
-	line("all", rate(sum.Accepted), rate(sum.Repeated), rate(sum.Refused))
+	line("all", render.Rate(sum.Accepted), render.Rate(sum.Repeated), render.Rate(sum.Refused))
 	line()
 	line("TIME", "PER SECOND", "P50 ms", "P99 ms")
 	for _, t := range p.Times {
 		if t.Rate > 0 {
-			line(harmless(t.Of), rate(t.Rate), fmt.Sprintf("%.2f", t.Median*1000), fmt.Sprintf("%.2f", t.P99*1000))
+			line(harmless(t.Of), render.Rate(t.Rate), render.Milliseconds(t.Median), render.Milliseconds(t.P99))
 		}
 	}
 	line()
-	for _, row := range []struct {
-		title  string
-		values map[string]float64
-	}{
-		{"refusals/s", p.Refusals}, {"limits hit/s", p.LimitsHit}, {"sessions", p.Sessions}, {"escalations", p.Escalations},
-		{"obligations", p.Obligations}, {"queues", p.Queues}, {"lag, s", p.Lag}, {"stuck sessions", map[string]float64{"": p.Stuck}},
-	} {
-		line(row.title, nonzero(row.values))
+	for _, figure := range render.Figures(p.Activity) {
+		line(figure[0], harmless(figure[1]))
 	}
 	w.Flush() //nolint:errcheck // into memory
 	return out.String()
-}
-
-// nonzero are the values but zeros.
-func nonzero(values map[string]float64) string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if v := values[name]; v != 0 {
-			all = append(all, strings.TrimSpace(harmless(name)+" "+rate(v)))
-		}
-	}
-	return cmp.Or(strings.Join(all, "  "), "none")
-}
-
-func rate(v float64) string {
-	if v == float64(int64(v)) {
-		return fmt.Sprint(int64(v))
-	}
-	return fmt.Sprintf("%.2f", v)
 }
 
 func mebibytes(v float64) string { return fmt.Sprintf("%.0f MiB", v/(1<<20)) }

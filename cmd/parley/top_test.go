@@ -9,9 +9,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
@@ -38,11 +37,12 @@ func TestTop(t *testing.T) {
 	var now scrape
 	testkit.Eventually(t, "an act is counted after its answer", func() bool {
 		now = scrapeAll(w.Ctx, monitors)
-		return now.brokers[0].values("parley_acts_total", "outcome")["refused"] == deals && now.shared("parley_sessions", "state")["INTRODUCED"] == deals
+		p := newTopPage(monitors, before, now)
+		return len(p.Refusals) > 0 && p.Sessions["INTRODUCED"] == deals
 	})
-	p := newTopPage(before, now)
-	times := func(rate float64) int { return int(math.Round(rate * now.since(before))) }
-	said := map[string]topActs{}
+	p := newTopPage(monitors, before, now)
+	times := func(rate float64) int { return int(math.Round(rate * now.At.Sub(before.At).Seconds())) }
+	said := map[string]api.ActRates{}
 	for _, a := range p.Acts {
 		said[a.Performative] = a
 	}
@@ -66,33 +66,6 @@ func TestTop(t *testing.T) {
 	}
 	if text := p.text(render.Style{}); !strings.Contains(text, "INTRODUCED 3") || strings.Contains(text, "\x1b") || !strings.Contains(text, "refused") {
 		t.Error(text)
-	}
-}
-
-// A page is as exact as the buckets of a native histogram, which are a tenth apart.
-func TestTopQuantiles(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewRegistry()
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "took", NativeHistogramBucketFactor: 1.1})
-	registry.MustRegister(h)
-	s := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	t.Cleanup(s.Close)
-	monitors := []string{s.Listener.Addr().String()}
-	for range 1000 {
-		h.Observe(100) // before the page
-	}
-	before := scrapeAll(t.Context(), monitors)
-	for i := range 1000 {
-		h.Observe(float64(i+1) / 1000)
-	}
-	took := scrapeAll(t.Context(), monitors).times(before, "took", "")[""]
-	for _, q := range []float64{0.01, 0.5, 0.9, 0.99, 1} {
-		if got := took.quantile(q); math.Abs(got-q) > 0.1*q {
-			t.Errorf("the quantile %v is %v", q, got)
-		}
-	}
-	if took.count() != 1000 {
-		t.Errorf("%v values", took.count())
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // other is the label of what is not on a closed list.
@@ -172,6 +173,19 @@ const (
 	scrapesAtOnce = 2
 	scrapeWithin  = 10 * time.Second
 )
+
+// Families are all metrics as they are now, by name; nil where nothing is counted.
+func (m *Metrics) Families() map[string]*dto.MetricFamily {
+	if m == nil {
+		return nil
+	}
+	all := map[string]*dto.MetricFamily{}
+	gathered, _ := m.registry.Gather() //nolint:errcheck // what could be gathered is there nevertheless
+	for _, f := range gathered {
+		all[f.GetName()] = f
+	}
+	return all
+}
 
 // Handler answers scrapes.
 func (m *Metrics) Handler(errors *log.Logger) http.Handler {
