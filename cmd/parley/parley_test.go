@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -43,7 +45,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "prefix": prefix, "terminate": terminate, "cut": cut, "capture": capture, "eventually": eventually,
+			"exits": exits, "mode": mode, "replace": replace, "keep": keep, "prefix": prefix, "terminate": terminate, "cut": cut, "holds": holds, "capture": capture, "eventually": eventually,
 		},
 	})
 }
@@ -86,6 +88,22 @@ func replace(ts *testscript.TestScript, _ bool, args []string) {
 func cut(ts *testscript.TestScript, _ bool, args []string) {
 	text := strings.TrimSuffix(ts.ReadFile(args[0]), "\n")
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text[:strings.LastIndexByte(text, '\n')+1]), 0o600))
+}
+
+// holds tells whether files of a folder have a text: holds FOLDER TEXT.
+func holds(ts *testscript.TestScript, not bool, args []string) {
+	held := false
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, file fs.DirEntry, err error) error {
+		if err != nil || file.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		held = held || bytes.Contains(data, []byte(args[1]))
+		return err
+	}))
+	if held == not {
+		ts.Fatalf("that %s holds %q: %t", args[0], args[1], held)
+	}
 }
 
 // terminate sends SIGTERM to what runs in the background.

@@ -58,28 +58,28 @@ func devServices(shards int) []service {
 	for _, stream := range pulled(shards) {
 		services = append(services, service{"$JS.API.CONSUMER.MSG.NEXT." + stream + ".*", server.Streamed}, service{"$JS.ACK." + stream + ".*.>", server.Singleton})
 	}
-	return append(services, []service{
-		{"$JS.API.INFO", server.Singleton},
-		{"$JS.API.STREAM.INFO.*", server.Singleton},
-		{"$JS.API.STREAM.NAMES", server.Singleton},
-		{"$JS.API.STREAM.LIST", server.Singleton},
-		{"$JS.API.CONSUMER.INFO.>", server.Singleton},
-		{"$JS.API.CONSUMER.LIST.*", server.Singleton},
-		{"$JS.API.CONSUMER.NAMES.*", server.Singleton},
-	}...)
+	return append(slices.Concat(services, inspections()), service{"$JS.API.CONSUMER.INFO.>", server.Singleton})
+}
+
+// inspections are the requests of JetStream by which nothing can be changed or read of a message.
+func inspections() (services []service) {
+	for _, subject := range login.Inspections {
+		services = append(services, service{subject, server.Singleton})
+	}
+	return services
 }
 
 var (
-	operatorServices = []service{
+	operatorServices = append([]service{
 		{"asp.operator.api.*.*", server.Singleton},
 		{"$SRV.>", server.Streamed}, // every replica answers
-	}
+	}, inspections()...)
 	// A wakeup is a request of the broker to a subject that a principal may subscribe to. So ASP, and it
 	// alone, imports the reply inboxes of PRINCIPALS as a service, under a name that is not that of its own.
 	// The principal answers on a reply subject that the server makes.
 	wakeups = called{login.PrincipalsAccount, api.Inboxes + ">", api.Wakeups + ">"}
 
-	monitorStreams   = []string{"asp.event.>", "asp.escalation.>"}
+	monitorStreams   = append([]string{"asp.event.>", "asp.escalation.>"}, login.Elections...)
 	principalStreams = []string{"asp.discovery.>"}
 )
 
@@ -107,6 +107,33 @@ func production(shards int) []access {
 		{login.PrincipalsAccount, principalServices(shards), principalStreams},
 		{login.OperatorsAccount, operatorServices, monitorStreams},
 	}
+}
+
+// An export is a subject of ASP, and the accounts that import it.
+type export struct {
+	service
+	Stream   bool // it is subscribed to, not called
+	Accounts []string
+}
+
+// exports are what accounts import, each subject once.
+func exports(all []access) (once []*export) {
+	add := func(account string, s service, stream bool) {
+		at := slices.IndexFunc(once, func(e *export) bool { return e.Subject == s.Subject })
+		if at < 0 {
+			at, once = len(once), append(once, &export{service: s, Stream: stream})
+		}
+		once[at].Accounts = append(once[at].Accounts, account)
+	}
+	for _, may := range all {
+		for _, s := range may.Services {
+			add(may.Account, s, false)
+		}
+		for _, subject := range may.Streams {
+			add(may.Account, service{Subject: subject}, true)
+		}
+	}
+	return once
 }
 
 func development(shards int) []access {

@@ -33,7 +33,7 @@ func Config(k Keys, shards int) (string, error) {
 	}
 	var out strings.Builder
 	err := config.Execute(&out, map[string]any{
-		"Keys": k, "Access": production(shards), "Wakeups": wakeups, "Timeout": loginTimeout.Seconds(), "Subscriptions": maxSubscriptions,
+		"Keys": k, "Access": production(shards), "Exports": exports(production(shards)), "Wakeups": wakeups, "Timeout": loginTimeout.Seconds(), "Subscriptions": maxSubscriptions,
 		"JetStream": jetStream(), "Submits": api.AllSubmits, "Routes": api.RouteMapping,
 		"Responses": responses, "SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
 		"Find": FindConnections, "Close": fmt.Sprintf(CloseConnection, "*"), "Inbox": SystemInbox + ".>",
@@ -86,13 +86,8 @@ accounts {
     jetstream: enabled
     users: [{ nkey: {{.Keys.Broker}} }]
     exports: [
-{{- range .Access}}{{$to := .Account}}
-{{- range .Services}}
-      { service: "{{.Subject}}", response_type: {{index $.Responses .Answers}}, accounts: [{{$to}}] }
-{{- end}}
-{{- range .Streams}}
-      { stream: "{{.}}", accounts: [{{$to}}] }
-{{- end}}
+{{- range .Exports}}
+      { {{if .Stream}}stream: "{{.Subject}}"{{else}}service: "{{.Subject}}", response_type: {{index $.Responses .Answers}}{{end}}, accounts: [{{range $n, $to := .Accounts}}{{if $n}}, {{end}}{{$to}}{{end}}] }
 {{- end}}
     ]
     # Wakes principals by requests to their reply inboxes.

@@ -56,15 +56,18 @@ func TestPermissions(t *testing.T) {
 		},
 		login.OperatorName: {
 			yes: rights{
-				publish:   []string{"asp.operator.api.agent.add", "$SRV.PING", "$SRV.INFO.asp"},
-				subscribe: []string{"_INBOX.operator.x", "asp.event.>", "asp.escalation.acme_com.>"},
+				publish:   []string{"asp.operator.api.agent.add", "$SRV.PING", "$SRV.INFO.asp", "$JS.API.STREAM.INFO.ASP_SESSIONS"},
+				subscribe: []string{"_INBOX.operator.x", "asp.event.>", "asp.escalation.acme_com.>", "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.*"},
 			},
 			no: rights{
 				publish: []string{
 					"asp.agent." + alice + ".submit.s1", "asp.event.s1.closed", "asp.session.s1",
-					"$JS.API.STREAM.DELETE.ASP_SESSIONS", "$JS.API.INFO", "$SYS.REQ.SERVER.PING",
+					"$JS.API.STREAM.DELETE.ASP_SESSIONS", "$JS.API.STREAM.PURGE.ASP_SESSIONS", "$JS.API.STREAM.UPDATE.ASP_SESSIONS",
+					"$JS.API.STREAM.MSG.GET.ASP_SESSIONS", "$JS.API.STREAM.MSG.DELETE.ASP_SESSIONS", "$JS.API.DIRECT.GET.ASP_SESSIONS",
+					"$JS.API.STREAM.SNAPSHOT.ASP_SESSIONS", "$JS.API.STREAM.LEADER.STEPDOWN.ASP_SESSIONS", "$JS.API.CONSUMER.CREATE.ASP_SESSIONS",
+					"$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX." + alice, "$SYS.REQ.SERVER.PING",
 				},
-				subscribe: []string{"asp.session.>", "_INBOX.>", "_INBOX." + alice + ".x", ">", "$SYS.>"},
+				subscribe: []string{"asp.session.>", "_INBOX.>", "_INBOX." + alice + ".x", ">", "$SYS.>", "$JS.EVENT.ADVISORY.API", "$JS.EVENT.ADVISORY.>"},
 			},
 		},
 	} {
@@ -93,6 +96,46 @@ func TestOperatorCallsAndWatches(t *testing.T) {
 	natskit.Must(t, w.broker.Publish("asp.event.s1.closed", []byte("closed")))
 	if got := next(t, events); got.Subject != "asp.event.s1.closed" || string(got.Data) != "closed" {
 		t.Fatalf("received %s %q", got.Subject, got.Data)
+	}
+}
+
+// An operator sees streams, their consumers and disk, and elections, by a key that can change none of it.
+func TestOperatorInspects(t *testing.T) {
+	w := start(t, false)
+	w.streams(alice)
+	nc := w.as(login.OperatorName)
+	js, err := jetstream.New(nc)
+	natskit.Must(t, err)
+	account, err := js.AccountInfo(w.ctx)
+	if err != nil || account.Streams != 2 || account.Store == 0 {
+		t.Errorf("the account: %+v, %v", account, err)
+	}
+	seen := map[string]uint64{}
+	all := js.ListStreams(w.ctx)
+	for info := range all.Info() {
+		seen[info.Config.Name] = info.State.Bytes
+	}
+	natskit.Must(t, all.Err())
+	if len(seen) != 2 || seen["ASP_INBOX"] == 0 {
+		t.Errorf("streams: %v", seen)
+	}
+	inbox, err := js.Stream(w.ctx, "ASP_INBOX")
+	natskit.Must(t, err)
+	consumers := inbox.ListConsumers(w.ctx)
+	read := 0
+	for c := range consumers.Info() {
+		if c.Name == alice {
+			read++
+		}
+	}
+	if natskit.Must(t, consumers.Err()); read != 1 {
+		t.Errorf("%d consumers of %s", read, alice)
+	}
+	const elected = "$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.ASP_SESSIONS"
+	elections := subscribe(t, nc, login.Elections[0])
+	natskit.Must(t, w.broker.Publish(elected, []byte("{}"))) // as its account's server does in a cluster
+	if got := next(t, elections); got.Subject != elected {
+		t.Errorf("an election on %s", got.Subject)
 	}
 }
 

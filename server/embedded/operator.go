@@ -59,8 +59,8 @@ func accountJWT(authority *login.Authority, name, callout string, all []access, 
 			MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit,
 			MaxAckPending: jwt.NoLimit, MemoryMaxStreamBytes: jwt.NoLimit, DiskMaxStreamBytes: jwt.NoLimit,
 		}
-		for _, may := range all {
-			claims.Exports.Add(may.exports()...)
+		for _, e := range exports(all) { // each needs an activation
+			claims.Exports.Add(e.claim())
 		}
 		token, err := authority.Activation(wakeups.Account, name, wakeups.Subject, jwt.Service)
 		if err != nil {
@@ -99,17 +99,12 @@ var jwtResponses = map[server.ServiceRespType]jwt.ResponseType{
 	server.Singleton: jwt.ResponseTypeSingleton, server.Streamed: jwt.ResponseTypeStream, server.Chunked: jwt.ResponseTypeChunked,
 }
 
-// exports are what ASP exports to the account. Each needs an activation.
-func (a access) exports() (all jwt.Exports) {
-	for _, s := range a.Services {
-		all.Add(&jwt.Export{
-			Name: s.Subject, Subject: jwt.Subject(s.Subject), Type: jwt.Service, TokenReq: true, ResponseType: jwtResponses[s.Answers],
-		})
+func (e *export) claim() *jwt.Export {
+	claim := &jwt.Export{Name: e.Subject, Subject: jwt.Subject(e.Subject), Type: jwt.Stream, TokenReq: true}
+	if !e.Stream {
+		claim.Type, claim.ResponseType = jwt.Service, jwtResponses[e.Answers]
 	}
-	for _, subject := range a.Streams {
-		all.Add(&jwt.Export{Name: subject, Subject: jwt.Subject(subject), Type: jwt.Stream, TokenReq: true})
-	}
-	return all
+	return claim
 }
 
 func (a access) imports(authority *login.Authority) (all jwt.Imports, err error) {

@@ -95,6 +95,16 @@ func (id Identity) Account() string {
 	return PrincipalsAccount
 }
 
+// What an operator may ask JetStream for, and hears of it: streams, consumers, disk and elections. The advisory of API requests
+// is not among them, which has what was asked and answered.
+var (
+	Inspections = []string{
+		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST",
+		"$JS.API.CONSUMER.LIST.*", "$JS.API.CONSUMER.NAMES.*",
+	}
+	Elections = []string{"$JS.EVENT.ADVISORY.STREAM.LEADER_ELECTED.*", "$JS.EVENT.ADVISORY.STREAM.QUORUM_LOST.*"}
+)
+
 // Permissions lists the subjects that the identity may publish and subscribe to. It refuses a
 // name with a wildcard or more than one token, which would match the subjects of others.
 func Permissions(id Identity) (jwt.Permissions, error) {
@@ -126,8 +136,8 @@ func Permissions(id Identity) (jwt.Permissions, error) {
 		if id.Name != OperatorName {
 			return jwt.Permissions{}, fmt.Errorf("login: an operator is named %q, not %q", OperatorName, id.Name)
 		}
-		may.Pub.Allow = jwt.StringList{"asp.operator.api.*.*", "$SRV.>"}
-		may.Sub.Allow = append(may.Sub.Allow, "asp.event.>", "asp.escalation.>")
+		may.Pub.Allow = append(jwt.StringList{"asp.operator.api.*.*", "$SRV.>"}, Inspections...)
+		may.Sub.Allow = append(append(may.Sub.Allow, "asp.event.>", "asp.escalation.>"), Elections...)
 	case Broker:
 		if id.Name != BrokerName {
 			return jwt.Permissions{}, fmt.Errorf("login: the broker is named %q, not %q", BrokerName, id.Name)

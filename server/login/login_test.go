@@ -54,8 +54,8 @@ func TestPermissions(t *testing.T) {
 		{
 			id:        login.Identity{Name: "operator", Role: login.Operator},
 			account:   "OPERATORS",
-			publish:   []string{"asp.operator.api.*.*", "$SRV.>"},
-			subscribe: []string{"_INBOX.operator.>", "asp.event.>", "asp.escalation.>"},
+			publish:   append([]string{"asp.operator.api.*.*", "$SRV.>"}, login.Inspections...),
+			subscribe: append([]string{"_INBOX.operator.>", "asp.event.>", "asp.escalation.>"}, login.Elections...),
 		},
 	} {
 		got, err := login.Permissions(c.id)
