@@ -22,13 +22,27 @@ type certificate struct {
 	current *tls.Certificate
 	changed [2]time.Time // of the files, when they were last read, well or not
 	looked  time.Time
+	warned  time.Time // that it has to be renewed
 }
 
 func openCertificate(files TLS, log *zap.Logger) (*certificate, error) {
 	c := &certificate{files: files, log: log}
 	read, err := c.read()
-	c.current = read
+	if c.current = read; err == nil {
+		c.warn(time.Now())
+	}
 	return c, err
+}
+
+// warnEvery is how often the log says that the certificate has to be renewed.
+const warnEvery = 24 * time.Hour
+
+// warn is called under mu.
+func (c *certificate) warn(now time.Time) {
+	if why := renew(c.current.Leaf.NotAfter, now); why != "" && now.Sub(c.warned) >= warnEvery {
+		c.warned = now
+		c.log.Warn(why)
+	}
 }
 
 // read reads the files; under mu. What it returns is not yet in use.
@@ -67,8 +81,10 @@ func (c *certificate) expires() time.Time {
 }
 
 // warning says that the certificate in use has to be renewed; empty while it has not.
-func (c *certificate) warning(now time.Time) string {
-	switch at := c.expires(); {
+func (c *certificate) warning(now time.Time) string { return renew(c.expires(), now) }
+
+func renew(at, now time.Time) string {
+	switch {
 	case at.IsZero() || at.Sub(now) >= expiresSoon:
 		return ""
 	case now.After(at):
@@ -93,6 +109,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	defer c.mu.Unlock()
 	if time.Since(c.looked) >= lookEvery {
 		c.looked = time.Now()
+		c.warn(c.looked)
 		if c.modified() != c.changed {
 			if read, err := c.read(); err == nil {
 				c.current = read

@@ -200,9 +200,6 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		return s, err
 	}
 	s.certificate = certificate
-	if why := certificate.warning(time.Now()); why != "" {
-		o.Log.Warn(why)
-	}
 	if s.mode, err = s.keys.mode(o); err != nil {
 		return s, err
 	}

@@ -1,0 +1,31 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+// A certificate that expires while the process runs is in the log once a day, before and after it has.
+func TestCertificateExpires(t *testing.T) {
+	t.Parallel()
+	core, logged := observer.New(zap.WarnLevel)
+	now := time.Now()
+	c := &certificate{log: zap.New(core), current: &tls.Certificate{Leaf: &x509.Certificate{NotAfter: now.Add(expiresSoon + time.Hour)}}}
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 0}, {2 * time.Hour, 1}, {3 * time.Hour, 1}, {27 * time.Hour, 2}, {expiresSoon + 2*time.Hour, 3}} {
+		c.warn(now.Add(step.after))
+		if got := logged.Len(); got != step.want {
+			t.Errorf("after %s there are %d warnings, want %d", step.after, got, step.want)
+		}
+	}
+	if last := logged.All()[logged.Len()-1].Message; last != "the certificate of --tls-cert expired on "+c.current.Leaf.NotAfter.Format(time.DateOnly) {
+		t.Error(last)
+	}
+}
