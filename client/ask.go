@@ -69,7 +69,7 @@ func (l *link) request(one context.Context, subject string, data []byte) ([]byte
 	if l.http != nil {
 		return l.http.Request(one, subject, data)
 	}
-	reply, err := l.nc.RequestMsgWithContext(one, &nats.Msg{Subject: subject, Data: data})
+	reply, err := l.nc.RequestMsgWithContext(one, &nats.Msg{Subject: subject, Header: traced(one), Data: data})
 	switch {
 	case errors.Is(err, nats.ErrConnectionClosed):
 		return nil, ErrClosed

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/internal/telemetry"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
@@ -419,5 +420,43 @@ func TestNoTraces(t *testing.T) {
 	testkit.Accepted(t, withTrace(a, id, a.Envelope(id, testkit.Invitation(beta)), nats.Header{"traceparent": {parent}}))
 	if h := delivered(b); h.Get("traceparent") != "" {
 		t.Errorf("a copy has %v", h)
+	}
+}
+
+// Agents that answer each message in its trace keep a negotiation one trace, over NATS and HTTP.
+func TestTracedClients(t *testing.T) {
+	t.Parallel()
+	r := startReceiver(t)
+	w := testkit.NewWorld(t, testkit.Options{HTTP: "127.0.0.1:0", OTLP: telemetry.Exporter{URL: r.url, Sample: 1}})
+	buyer, seller := w.Client(alpha), w.Client(beta)
+	s, err := buyer.Invite(client.WithTrace(w.Ctx, parent), client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "storage"})
+	testkit.Must(t, err)
+	answer := func(c *client.Client, act func(ctx context.Context, s *client.Session) error) {
+		t.Helper()
+		for m, err := range c.Messages(w.Ctx) {
+			testkit.Must(t, err)
+			testkit.Must(t, act(client.WithTrace(w.Ctx, m.Trace()), m.Session()))
+			testkit.Must(t, m.Ack())
+			break
+		}
+	}
+	answer(seller, func(ctx context.Context, s *client.Session) error {
+		_, err := s.Accept(ctx, "inv")
+		return err
+	})
+	answer(buyer, func(ctx context.Context, s *client.Session) error {
+		_, err := s.Observe(ctx, "x", "y")
+		return err
+	})
+	web, err := client.Connect(w.Ctx, "", alpha, client.Key(w.Principal(alpha).Signer), client.HTTP("http://"+w.HTTPAddr, w.Token(api.AddToken{Agent: alpha})))
+	testkit.Must(t, err)
+	t.Cleanup(func() { web.Close() })
+	_, err = web.Session(s.ID()).Close(client.WithTrace(w.Ctx, another), client.Closing{})
+	testkit.Must(t, err)
+	w.Down() // all are exported
+	for act, want := range map[string]string{"PROPOSE": traced, "ACCEPT": traced, "OBSERVE": traced, "CLOSE": another[3:35]} {
+		if got := hex.EncodeToString(r.one(t, act).TraceId); got != want {
+			t.Errorf("%s is in the trace %s, want %s", act, got, want)
+		}
 	}
 }

@@ -51,6 +51,9 @@ func (w *Conn) send(ctx context.Context, method, path, contentType string, body 
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
 	}
+	if traceparent := Trace(ctx); traceparent != "" {
+		r.Header.Set(TraceParent, traceparent)
+	}
 	reply, err := w.transport.RoundTrip(r)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", nats.ErrDisconnected, err) // to be asked again
