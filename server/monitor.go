@@ -74,13 +74,23 @@ func openMonitor(o Options, log *zap.Logger) (*monitor, error) {
 // wedged says why only a restart helps; "" if it would not, or nothing has to be helped.
 func (m *monitor) wedged() string {
 	s := m.state.Load()
-	if s == nil || s.nats == nil || !s.Broker.Parts.Store.NeedsRestart() {
+	if s == nil || s.nats == nil || s.nats.Broken() == nil {
 		return ""
 	}
-	if free, _, ok := diskOf(m.data); !ok || free < fewBytes {
+	if free, size, ok := diskOf(m.data); !ok || free < min(fewBytes, size/8) {
 		return ""
 	}
 	return "the disk has room again, and the embedded server stores nothing until it is restarted"
+}
+
+// healthy says why no act could be stored now.
+func (s *Server) healthy(ctx context.Context) error {
+	if s.nats != nil {
+		if err := s.nats.Broken(); err != nil {
+			return err
+		}
+	}
+	return s.Broker.Command.Healthy(ctx)
 }
 
 // unready says why no act could be accepted now; "" if one could.
@@ -97,7 +107,7 @@ func (m *monitor) unready() string {
 	if time.Since(m.asked) > readyFor {
 		// Not the prober's context: others get the answer too.
 		ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
-		m.answer = s.Broker.Command.Healthy(ctx)
+		m.answer = s.healthy(ctx)
 		cancel()
 		m.asked = time.Now()
 	}

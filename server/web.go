@@ -119,7 +119,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 
 // health is for an orchestrator, and warns its operator.
 func (s *Server) health(w http.ResponseWriter, r *http.Request, data string) {
-	if err := s.Broker.Command.Healthy(r.Context()); err != nil {
+	if err := s.healthy(r.Context()); err != nil {
 		http.Error(w, "unavailable", http.StatusServiceUnavailable)
 		return
 	}

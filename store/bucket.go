@@ -3,10 +3,10 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
@@ -128,47 +128,28 @@ func (b *Bucket) Watch(ctx context.Context, work *background.Group, saw func(Ent
 	if err != nil {
 		return err
 	}
-	watch, err := b.kv.WatchAll(work.Context())
-	if err != nil {
-		return err
-	}
-	next := func(ctx context.Context) (e jetstream.KeyValueEntry, err error) {
-		select {
-		case e, open := <-watch.Updates():
-			if !open {
-				return nil, nats.ErrConnectionClosed // for good
-			}
-			return e, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	for {
-		e, err := next(ctx)
-		if err != nil {
-			return errors.Join(err, watch.Stop())
-		}
-		if e == nil { // that was all
-			break
-		}
-		saw(fromKV(e))
-		b.seen.Store(e.Revision())
-	}
-	b.seen.Store(max(b.Seen(), held)) // the newest may have been taken away
-	work.Go(func(ctx context.Context) {
-		defer watch.Stop() //nolint:errcheck // of a connection that is closing
-		for {
-			e, err := next(ctx)
-			if err != nil {
-				return
-			}
-			if e != nil {
-				saw(fromKV(e))
-				b.seen.Store(e.Revision())
-			}
-		}
+	prefix := "$KV." + b.name + "."
+	err = b.store.FollowAll(ctx, work, api.StreamOf(b.name), func(m Message) {
+		saw(Entry{strings.TrimPrefix(m.Subject, prefix), m.Data, m.Sequence, m.Header.Get(operationHeader) != ""})
+		b.delivered(m.Sequence)
 	})
-	return nil
+	if err == nil {
+		b.delivered(held) // the newest may have been taken away
+	}
+	return err
+}
+
+// operationHeader is of what takes a key away.
+const operationHeader = "KV-Operation"
+
+// delivered notes up to which revision the watch has delivered all.
+func (b *Bucket) delivered(revision uint64) {
+	for {
+		seen := b.seen.Load()
+		if revision <= seen || b.seen.CompareAndSwap(seen, revision) {
+			return
+		}
+	}
 }
 
 // Records are the last message of each key that matches a pattern of subjects, as the
@@ -176,10 +157,6 @@ func (b *Bucket) Watch(ctx context.Context, work *background.Group, saw func(Ent
 // match.
 func (b *Bucket) Records(ctx context.Context, pattern string) ([]Message, error) {
 	return b.store.records(ctx, b.name, pattern)
-}
-
-func fromKV(e jetstream.KeyValueEntry) Entry {
-	return Entry{Key: e.Key(), Value: e.Value(), Revision: e.Revision(), Deleted: e.Operation() != jetstream.KeyValuePut}
 }
 
 func keyError(err error) error {

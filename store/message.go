@@ -47,7 +47,6 @@ var (
 // API error codes of the server.
 const (
 	codeWrongLastSequence = 10071 // the race is lost
-	codeStoreFailed       = 10077 // the server cannot write its files
 	codeRetryWrite        = 10164 // the same on a replicated stream, also spuriously
 )
 

@@ -15,9 +15,8 @@ const silentAfter = 4 * time.Second
 
 // A failure is why the last append was not stored, and when.
 type failure struct {
-	why   error
-	final bool // the server cannot write its files, and stores nothing more until it is restarted
-	at    time.Time
+	why error
+	at  time.Time
 }
 
 // failedFor is how long another failure says that the next append would fail, too.
@@ -30,23 +29,16 @@ func (s *Store) noteAppend(err error) {
 		s.failed.Store(nil)
 	case errors.Is(writeError(err), ErrConflict): // says nothing of the next
 	case !s.replicated.Load() && !errors.Is(err, errDisconnected):
-		answer, answered := errors.AsType[*jetstream.APIError](err)
-		s.failed.Store(&failure{err, answered && answer.ErrorCode == codeStoreFailed, time.Now()})
+		s.failed.Store(&failure{err, time.Now()})
 	}
 }
 
-// AppendFailed returns why the last append failed, nil if it did not, or long ago and not for good.
+// AppendFailed returns why the last append failed, nil if it did not, or long ago.
 func (s *Store) AppendFailed() error {
-	if f := s.failed.Load(); f != nil && (f.final || time.Since(f.at) < failedFor) {
+	if f := s.failed.Load(); f != nil && time.Since(f.at) < failedFor {
 		return fmt.Errorf("the last act could not be stored: %w", f.why)
 	}
 	return nil
-}
-
-// NeedsRestart reports whether the server stores nothing more until it is restarted, also if its disk has room again.
-func (s *Store) NeedsRestart() bool {
-	f := s.failed.Load()
-	return f != nil && f.final
 }
 
 // Writable reports whether a stream could store something now, each of its shards, and if not, why: it has a leader,

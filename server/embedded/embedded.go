@@ -219,6 +219,17 @@ func (s *Server) Shutdown() {
 	}
 }
 
+// Broken is why the server stores nothing more until it is started again, also once its disk has room; nil if it does.
+func (s *Server) Broken() error {
+	if !s.nats.JetStreamEnabled() {
+		return errors.New("the server has disabled JetStream")
+	}
+	if health := s.nats.Healthz(&server.HealthzOptions{}); health.Status != "ok" {
+		return errors.New(health.Error)
+	}
+	return nil
+}
+
 func (o Options) server() (*server.Options, error) {
 	if o.StoreDir == "" {
 		return nil, errors.New("option StoreDir is empty")

@@ -65,10 +65,17 @@ func TestFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	run(t, "mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk)
 	t.Cleanup(func() { run(t, "umount", "--lazy", disk) })
-	o := testkit.ProcessOptions{Data: filepath.Join(disk, "data"), HTTP: "127.0.0.1:0", Dev: true}
+	o := testkit.ProcessOptions{Data: filepath.Join(disk, "data"), HTTP: "127.0.0.1:0", Monitor: testkit.FreeAddress(t), Dev: true}
 	c := testkit.StartBrokerProcess(t, o)
 	o.Listen = strings.TrimPrefix(c.URL, "nats://")
 	k, w := startTalk(t, c.URL, 2, 6), newWatch(t)
+	status := func(address string) int {
+		t.Helper()
+		health, err := http.Get("http://" + address + "/healthz")
+		testkit.Must(t, err)
+		testkit.Must(t, health.Body.Close())
+		return health.StatusCode
+	}
 	times := 3
 	if testing.Short() {
 		times = 1
@@ -78,13 +85,12 @@ func TestFullDisk(t *testing.T) {
 		w.grows(c)
 		ballast := fill(t, filepath.Join(disk, "ballast"))
 		k.standsStill()
-		testkit.Eventually(t, "the broker says that it stores nothing", func() bool {
-			health, err := http.Get("http://" + c.HTTPAddr + "/healthz")
-			testkit.Must(t, err)
-			testkit.Must(t, health.Body.Close())
-			return health.StatusCode == http.StatusServiceUnavailable
-		})
+		testkit.Eventually(t, "the broker says that it stores nothing", func() bool { return status(c.HTTPAddr) == http.StatusServiceUnavailable })
+		if got := status(o.Monitor); got != http.StatusOK {
+			t.Errorf("an orchestrator is told to restart it while the disk is full: %d", got)
+		}
 		testkit.Must(t, os.Remove(ballast))
+		testkit.Eventually(t, "an orchestrator is told to restart it", func() bool { return status(o.Monitor) == http.StatusServiceUnavailable })
 		c.Kill()
 		c = testkit.StartBrokerProcess(t, o)
 		w.grows(c)

@@ -32,6 +32,7 @@ type ProcessOptions struct {
 	Listen   string // host:port of an embedded server, "" is a free port
 	NATS     string // URL of a server elsewhere instead
 	HTTP     string // host:port, "" is none
+	Monitor  string // host:port, "" is none
 	Dev      bool
 	Replicas int
 	Archive  archive.Policy
@@ -81,7 +82,7 @@ func brokerProcess() error {
 	var ahead atomic.Int64
 	ahead.Store(int64(o.Ahead))
 	n, err := server.Start(context.Background(), server.Options{
-		Data: o.Data, Listen: o.Listen, NATS: o.NATS, HTTP: o.HTTP, Dev: o.Dev, Replicas: o.Replicas, Shards: Shards, Archive: o.Archive, Log: log,
+		Data: o.Data, Listen: o.Listen, NATS: o.NATS, HTTP: o.HTTP, Monitor: o.Monitor, Dev: o.Dev, Replicas: o.Replicas, Shards: Shards, Archive: o.Archive, Log: log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 	})
 	if err != nil {
