@@ -99,10 +99,10 @@ func (b *Broker) reserve(id performatives.SessionID, next *session.State) (relea
 		return release, nil
 	case used.Sessions >= quota.Sessions:
 		b.o.Metrics.Limited(limitSessions)
-		return nil, api.RateLimited(limitSessions, afterAnEnd, "%d sessions that you opened are not over, and there are no more than that at a time: CLOSE some", used.Sessions)
+		return nil, api.RateLimited(limitSessions, afterAnEnd, "%d sessions that you opened are not over, and at most %d may be at a time: CLOSE some", used.Sessions, quota.Sessions)
 	default:
 		b.o.Metrics.Limited(limitInvitations)
-		return nil, api.RateLimited(limitInvitations, afterAnEnd, "%d invitations of your organisation to %s are not answered, and there are no more than that at a time: WITHDRAW some, or wait", used.Invitations, used.To)
+		return nil, api.RateLimited(limitInvitations, afterAnEnd, "%d invitations of your organisation to %s are not answered, and at most %d may be at a time: WITHDRAW some, or wait", used.Invitations, used.To, quota.Invitations)
 	}
 }
 

@@ -66,7 +66,8 @@ func (c *certificate) reload() (use func(), err error) {
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.current = read
+		c.current, c.warned = read, time.Time{}
+		c.warn(time.Now())
 	}, err
 }
 

@@ -29,3 +29,18 @@ func TestCertificateExpires(t *testing.T) {
 		t.Error(last)
 	}
 }
+
+// What to do about a certificate that does not verify depends on why.
+func TestUntrusted(t *testing.T) {
+	t.Parallel()
+	leaf := &x509.Certificate{DNSNames: []string{"a.example"}}
+	for want, why := range map[string]error{
+		"Renew it, and check this machine's clock.": x509.CertificateInvalidError{Cert: leaf, Reason: x509.Expired},
+		"Ask for a name that it has.":               x509.HostnameError{Certificate: leaf, Host: "b.example"},
+		"Set --tls-ca to the file of its CA.":       x509.UnknownAuthorityError{Cert: leaf},
+	} {
+		if got := Untrusted(&tls.CertificateVerificationError{Err: why}, "--tls-ca"); got != want {
+			t.Errorf("%v: %q, want %q", why, got, want)
+		}
+	}
+}

@@ -79,7 +79,7 @@ func (s *Server) openDisconnect(o Options) (revoked func(performatives.Agent, pe
 	return r.revoked, func(broker string) {
 		for _, user := range []string{public.Broker, public.Callout} {
 			if err := c.closeBroker(user, broker); err != nil {
-				o.Log.Error("cannot disconnect a suspected broker", zap.String("broker", broker), zap.Error(err))
+				o.Log.Error("cannot disconnect a suspected broker", zap.String("peer", broker), zap.Error(err))
 			}
 		}
 	}, nil

@@ -183,7 +183,7 @@ func (e *examiner) connect(url string) *nats.Conn {
 	case err == nil:
 		return nc
 	case untrusted:
-		e.add(Warn, "nats", "Set --nats-ca to its CA.", "%s: %v", url, err)
+		e.add(Warn, "nats", Untrusted(err, "--nats-ca"), "%s: %v", url, err)
 	case !dialing && !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrNoInfoReceived): // or nobody answers the login
 		e.add(Fail, "login", "'parley nats-config --data "+e.o.Data+"' prints the configuration that the server needs.", "%s refuses the broker's login: %v", url, err)
 	default:

@@ -116,3 +116,16 @@ func pool(file string) (*x509.CertPool, error) {
 	}
 	return all, nil
 }
+
+// Untrusted is what to do about a certificate of a server that does not verify; flag names its CA.
+func Untrusted(err error, flag string) string {
+	invalid, _ := errors.AsType[x509.CertificateInvalidError](err)
+	_, other := errors.AsType[x509.HostnameError](err)
+	switch {
+	case invalid.Reason == x509.Expired && invalid.Cert != nil:
+		return "Renew it, and check this machine's clock."
+	case other:
+		return "Ask for a name that it has."
+	}
+	return "Set " + flag + " to the file of its CA."
+}

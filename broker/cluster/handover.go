@@ -76,7 +76,7 @@ func (m *Membership) help(p peer) {
 		if !due {
 			continue
 		}
-		m.o.Log.Info("applying side effects for a peer", zap.String("broker", p.id), zap.String("session", string(id)))
+		m.o.Log.Info("applying side effects for a peer", zap.String("peer", p.id), zap.String("session", string(id)))
 		outcome := m.o.Recover(id, after)
 		m.work.Go(func(ctx context.Context) {
 			select {

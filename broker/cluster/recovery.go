@@ -69,7 +69,7 @@ func (m *Membership) startRecovery(p peer) {
 			m.o.Suspect(p.id)
 		}
 		if err := m.recover(ctx, p); err != nil && ctx.Err() == nil {
-			m.o.Log.Warn("recovery is tried again", zap.String("broker", p.id), zap.Error(err))
+			m.o.Log.Warn("recovery is tried again", zap.String("peer", p.id), zap.Error(err))
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *Membership) recover(ctx context.Context, p peer) (err error) {
 	}); err != nil {
 		return err
 	}
-	m.o.Log.Info("recovering the work of a dead broker", zap.String("broker", p.id), zap.Int("sessions", len(touched)))
+	m.o.Log.Info("recovering the work of a dead broker", zap.String("peer", p.id), zap.Int("sessions", len(touched)))
 	var outcomes []<-chan error
 	for id := range touched {
 		outcomes = append(outcomes, m.o.Recover(id, after.At(m.o.Store.Shard(id))))

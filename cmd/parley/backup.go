@@ -107,7 +107,12 @@ func keyFiles(dir string) ([]backup.File, error) {
 // destination returns the path of the backup file.
 func destination(arg string, now time.Time) string {
 	if info, err := os.Stat(arg); strings.HasSuffix(arg, string(filepath.Separator)) || err == nil && info.IsDir() {
-		return filepath.Join(arg, "parley-"+now.UTC().Format("20060102T150405Z")+".tar")
+		name := filepath.Join(arg, "parley-"+now.UTC().Format("20060102T150405Z"))
+		for n, more := 2, ""; ; n, more = n+1, fmt.Sprintf("-%d", n) { // in the same second
+			if _, err := os.Lstat(name + more + ".tar"); err != nil {
+				return name + more + ".tar"
+			}
+		}
 	}
 	return arg
 }

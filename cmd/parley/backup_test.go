@@ -265,3 +265,16 @@ func TestRestoreElsewhere(t *testing.T) {
 		t.Errorf("its session is not in order: %s", said)
 	}
 }
+
+// Two backups in the same second have two names.
+func TestBackupNames(t *testing.T) {
+	t.Parallel()
+	dir, now := t.TempDir(), time.Date(2026, 3, 7, 14, 30, 0, 0, time.UTC)
+	for _, want := range []string{"parley-20260307T143000Z.tar", "parley-20260307T143000Z-2.tar", "parley-20260307T143000Z-3.tar"} {
+		name := destination(dir, now)
+		if filepath.Base(name) != want {
+			t.Errorf("%s, want %s", name, want)
+		}
+		testkit.Must(t, os.WriteFile(name, nil, 0o600))
+	}
+}

@@ -220,7 +220,7 @@ func explain(cmd *cobra.Command, err error) error {
 	case err == nil, refused:
 		return err
 	case untrusted:
-		hint = "The certificate of the server at " + url + " is not trusted. --tls-ca FILE names its CA."
+		hint = "The certificate of the server at " + url + " is not trusted. " + server.Untrusted(err, "--tls-ca")
 	case text(cmd, "tls-cert") == "" && (strings.Contains(err.Error(), "tls: certificate required") || strings.Contains(err.Error(), "closed by remote after TLS handshake")):
 		hint = "The server at " + url + " lets in only clients with a certificate. --tls-cert and --tls-key name one."
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):

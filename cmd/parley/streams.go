@@ -21,9 +21,10 @@ func reshardCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "reshard FILE", Short: "restore a backup with another number of shards", Args: args(cobra.ExactArgs(1)),
 		Long: `Restores a backup as 'parley restore' does, into a store whose transcripts, inboxes
-and session list have --shards streams each. Stop the brokers before the backup, so that
-nothing comes after it. Then start them on the new store with the same --shards; an
-external server needs what 'parley nats-config --shards' prints.
+and session list have --shards streams each. Of an external server, stop the brokers
+before the backup, so that nothing comes after it; of an embedded one, keep agents away
+by --listen and --http on other addresses. Then start on the new store with the same
+--shards; an external server needs what 'parley nats-config --shards' prints.
 
 Transcripts and what was acknowledged stay as they are. Positions change, so who waits
 with a cursor of the old store is told once more of what it knows.`,
