@@ -90,7 +90,7 @@ func cut(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text[:strings.LastIndexByte(text, '\n')+1]), 0o600))
 }
 
-// holds tells whether files of a folder have a text: holds FOLDER TEXT.
+// holds checks that files of a folder have a text: holds FOLDER TEXT.
 func holds(ts *testscript.TestScript, not bool, args []string) {
 	held := false
 	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, file fs.DirEntry, err error) error {

@@ -180,7 +180,7 @@ func (m *Metrics) Families() map[string]*dto.MetricFamily {
 		return nil
 	}
 	all := map[string]*dto.MetricFamily{}
-	gathered, _ := m.registry.Gather() //nolint:errcheck // what could be gathered is there nevertheless
+	gathered, _ := m.registry.Gather() // what could be gathered is there nevertheless
 	for _, f := range gathered {
 		all[f.GetName()] = f
 	}

@@ -95,7 +95,7 @@ func (id Identity) Account() string {
 	return PrincipalsAccount
 }
 
-// What an operator may ask JetStream for, and hears of it: streams, consumers, disk and elections. The advisory of API requests
+// What an operator may ask JetStream for, and is told of it: streams, consumers, disk and elections. The advisory of API requests
 // is not among them, which has what was asked and answered.
 var (
 	Inspections = []string{

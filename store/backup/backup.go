@@ -387,6 +387,3 @@ func (s *summer) add(chunk []byte) {
 }
 
 func (s *summer) sum() sum { return sum{s.chunks, s.bytes, hex.EncodeToString(s.hash.Sum(nil))} }
-
-// ErrDamaged is returned for a file that is not a complete backup.
-var ErrDamaged = errors.New("not a complete backup")

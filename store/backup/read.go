@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// ErrDamaged is returned for a file that is not a complete backup.
+var ErrDamaged = errors.New("not a complete backup")
+
 // read visits a backup and checks that it is complete: all streams of the manifest, all
 // chunks in order, and the end.
 func read(from io.Reader, v visitor) error {
