@@ -2,14 +2,17 @@ package adversary
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/server/login"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -85,7 +88,8 @@ func TestHijackPublishes(t *testing.T) {
 }
 
 func mayPublish(p *testkit.Principal, subject string) bool {
-	return p.Conn().Opts.InboxPrefix == "_INBOX.operator" && (subject == "asp.operator.api.agent.rm" || subject == "$SRV.PING")
+	inspects := slices.ContainsFunc(login.Inspections, func(pattern string) bool { return server.SubjectsCollide(pattern, subject) })
+	return p.Conn().Opts.InboxPrefix == "_INBOX.operator" && (subject == "asp.operator.api.agent.rm" || subject == "$SRV.PING" || inspects)
 }
 
 // isDenied publishes with the credentials of a person, on a connection of its own.
