@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client/internal/web"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -62,7 +63,7 @@ func (f *feed) deliver(ctx context.Context, raw jetstream.Msg) {
 		in.fault(at.Sequence.Stream, &unreadable{err})
 		return
 	}
-	m := &Message{Entry: entry, inbox: in, came: []delivery{{f, raw}}}
+	m := &Message{Entry: entry, trace: raw.Headers().Get(web.TraceParent), inbox: in, came: []delivery{{f, raw}}}
 	from, may := f.gaps.missing(m, at.Sequence.Consumer, in.client.link.nc.Stats().Reconnects)
 	if may {
 		f.fill(ctx, m.Message.Session, from, m.Stamp.Sequence)

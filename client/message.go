@@ -18,6 +18,8 @@ import (
 type Message struct {
 	transcript.Entry // the message as its sender made it, and the broker's stamp
 
+	trace string // of the first delivery
+
 	inbox *inbox
 	came  []delivery // its newest delivery by each feed
 	taken *reader    // the loop that has it; nil while it waits

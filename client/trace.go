@@ -20,14 +20,7 @@ func WithTrace(ctx context.Context, traceparent string) context.Context {
 
 // Trace is the traceparent with which the message came, of the act's span; "" where the broker exports none, over HTTP, and
 // of a message that was read from the transcript.
-func (m *Message) Trace() string {
-	for _, d := range m.came {
-		if d.raw != nil {
-			return d.raw.Headers().Get(web.TraceParent)
-		}
-	}
-	return ""
-}
+func (m *Message) Trace() string { return m.trace }
 
 // traced are the headers of a request.
 func traced(ctx context.Context) nats.Header {

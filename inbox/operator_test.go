@@ -104,6 +104,7 @@ func TestOperatorSeesActivity(t *testing.T) {
 	if status, body := v.posts("/inbox/login", map[string]any{"agentId": alice}); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
+	v.sends("GET", "/inbox/operator", "") // rates are of what comes after it
 	escalates(w, beta, "a secret plan")
 	testkit.Eventually(t, "the page has what was done, which is counted after its answer", func() bool {
 		page := v.sends("GET", "/inbox/operator", "").body

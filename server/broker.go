@@ -142,7 +142,7 @@ type Broker struct {
 	rules     atomic.Pointer[escalation.Rules] // Options.Escalations at first
 	assessing *limits.Scheduler                // slots in which cards are assessed
 	archiver  *archive.Archiver
-	activity  *activity.Watch
+	activity  activity.Watch
 	approvals atomic.Pointer[approvals.Approvals] // Parts.Approvals, for the session list, which is opened before
 
 	closers []func(context.Context) // of what is open, in the order of opening
@@ -152,7 +152,7 @@ type Broker struct {
 // there, takes over what a broker before it left undone, and then serves.
 func OpenBroker(ctx context.Context, o BrokerOptions) (*Broker, error) {
 	o.Options, o.ID, o.SyncedAfter = o.WithDefaults(), cmp.Or(o.ID, nuid.Next()), cmp.Or(o.SyncedAfter, 130*time.Second)
-	b := &Broker{Options: o, Parts: broker.Parts{Work: background.New()}, activity: activity.NewWatch()}
+	b := &Broker{Options: o, Parts: broker.Parts{Work: background.New()}}
 	b.rules.Store(o.Escalations)
 	b.Command = broker.New(o.Options, &b.Parts)
 	err := b.openParts(ctx)

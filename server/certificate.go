@@ -110,14 +110,14 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	defer c.mu.Unlock()
 	if time.Since(c.looked) >= lookEvery {
 		c.looked = time.Now()
-		c.warn(c.looked)
 		if c.modified() != c.changed {
 			if read, err := c.read(); err == nil {
-				c.current = read
+				c.current, c.warned = read, time.Time{}
 			} else {
 				c.log.Error("the certificate's files changed and cannot be used; the one before stays in use", zap.Error(err))
 			}
 		}
+		c.warn(c.looked)
 	}
 	return c.current, nil
 }

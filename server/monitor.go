@@ -74,13 +74,17 @@ func openMonitor(o Options, log *zap.Logger) (*monitor, error) {
 // wedged says why only a restart helps; "" if it would not, or nothing has to be helped.
 func (m *monitor) wedged() string {
 	s := m.state.Load()
-	if s == nil || s.nats == nil || s.nats.Broken() == nil {
+	if s == nil || s.nats == nil || m.ending.Load() {
+		return ""
+	}
+	why := s.nats.Broken()
+	if why == nil {
 		return ""
 	}
 	if free, size, ok := diskOf(m.data); !ok || free < min(fewBytes, size/8) {
 		return ""
 	}
-	return "the disk has room again, and the embedded server stores nothing until it is restarted"
+	return "the embedded server stores nothing until it is restarted: " + why.Error()
 }
 
 // healthy says why no act could be stored now.

@@ -31,10 +31,12 @@ func (b *Broker) brokerStatus(ctx context.Context, c api.Caller, _ struct{}) (v 
 		v.Overdue.TimerSince = api.Timestamp(since)
 	}
 	v.Overdue.HandedOver, _ = b.Parts.Members.HandedOver()
-	if families := activity.Families(b.Options.Metrics.Families()); families != nil {
-		now := b.activity.Now(families)
-		v.Use, v.Activity = families.Uses(), &now
+	if b.Options.Metrics == nil || err != nil {
+		return v, err
 	}
+	var families activity.Families
+	does, err := b.activity.Now(ctx, func() activity.Families { families = b.Options.Metrics.Families(); return families })
+	v.Use, v.Activity = families.Uses(), &does
 	return v, err
 }
 

@@ -128,6 +128,9 @@ func (s *Store) FollowAll(ctx context.Context, work *background.Group, stream st
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(work.Context(), cancel)()
 	return background.Await(ctx, caughtUp)
 }
 

@@ -115,7 +115,7 @@ var places = map[string]place{
 	"inbox/amount":        pure(),
 	"inbox/openid":        plain("performatives"),
 	"inbox/notify":        plain("escalation", "internal/background", "internal/webhook", "performatives", "api/render", "api"),
-	"server/activity":     plain("api"),
+	"server/activity":     plain("api", "internal/background"),
 	"server":              plain("server/activity", "api", "client/negotiator", "session/modes", "broker", "broker/approvals", "broker/archive", "broker/availability", "broker/cluster", "broker/custody", "broker/hosted", "broker/insights", "broker/ledger", "broker/limits", "broker/proposals", "broker/reads", "broker/registry", "broker/sessionlist", "broker/timers", "broker/turns", "broker/verbs", "broker/wakeups", "discovery", "escalation", "gateway", "gateway/a2a", "gateway/ard", "gateway/bindu", "gateway/http", "gateway/index", "gateway/macp", "gateway/mcp", "gateway/nats", "gateway/oap", "inbox", "inbox/notify", "inbox/openid", "internal/background", "internal/outbound", "internal/publicnet", "internal/telemetry", "performatives", "server/embedded", "server/login", "session", "session/agreement", "store", "internal/natslogin"),
 	"api/render":          pure("api/fit", "session/agreement", "session/evidence", "discovery", "escalation", "performatives", "session", "session/transcript", "api"),
 	"cmd/parley/demo":     plain("escalation", "session/agreement", "session/agreement/inclusion", "internal/background", "client", "gateway/macp/pb", "session/modes", "client/negotiator", "server", "performatives", "api/render", "session", "client/tender", "session/transcript", "api"),

@@ -108,7 +108,7 @@ func keyFiles(dir string) ([]backup.File, error) {
 func destination(arg string, now time.Time) string {
 	if info, err := os.Stat(arg); strings.HasSuffix(arg, string(filepath.Separator)) || err == nil && info.IsDir() {
 		name := filepath.Join(arg, "parley-"+now.UTC().Format("20060102T150405Z"))
-		for n, more := 2, ""; ; n, more = n+1, fmt.Sprintf("-%d", n) { // in the same second
+		for n, more := 2, ""; ; n, more = n+1, fmt.Sprintf("_%d", n) { // in the same second
 			if _, err := os.Lstat(name + more + ".tar"); err != nil {
 				return name + more + ".tar"
 			}

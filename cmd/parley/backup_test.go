@@ -270,7 +270,7 @@ func TestRestoreElsewhere(t *testing.T) {
 func TestBackupNames(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), time.Date(2026, 3, 7, 14, 30, 0, 0, time.UTC)
-	for _, want := range []string{"parley-20260307T143000Z.tar", "parley-20260307T143000Z-2.tar", "parley-20260307T143000Z-3.tar"} {
+	for _, want := range []string{"parley-20260307T143000Z.tar", "parley-20260307T143000Z_2.tar", "parley-20260307T143000Z_3.tar"} {
 		name := destination(dir, now)
 		if filepath.Base(name) != want {
 			t.Errorf("%s, want %s", name, want)

@@ -174,11 +174,8 @@ const (
 	scrapeWithin  = 10 * time.Second
 )
 
-// Families are all metrics as they are now, by name; nil where nothing is counted.
+// Families are all metrics as they are now, by name.
 func (m *Metrics) Families() map[string]*dto.MetricFamily {
-	if m == nil {
-		return nil
-	}
 	all := map[string]*dto.MetricFamily{}
 	gathered, _ := m.registry.Gather() // what could be gathered is there nevertheless
 	for _, f := range gathered {

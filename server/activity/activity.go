@@ -7,6 +7,7 @@ package activity
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/internal/background"
 )
 
 // Families are the metrics of one broker, by name; nil if it did not answer.
@@ -58,7 +60,14 @@ func acts(rates map[string]float64) []api.ActRates {
 		if rows[act] == nil {
 			rows[act] = &api.ActRates{Performative: act}
 		}
-		*map[string]*float64{"accepted": &rows[act].Accepted, "repeated": &rows[act].Repeated, "refused": &rows[act].Refused}[outcome] += rate
+		switch outcome {
+		case "accepted":
+			rows[act].Accepted += rate
+		case "repeated":
+			rows[act].Repeated += rate
+		case "refused":
+			rows[act].Refused += rate
+		}
 	}
 	sorted := []api.ActRates{}
 	for _, act := range slices.Sorted(maps.Keys(rows)) {
@@ -79,28 +88,34 @@ func (b Families) Uses() api.BrokerUse {
 	return use
 }
 
-// window is the least time that a broker's rates are of, but right after its start.
-const window = 10 * time.Second
+// Bounds of the time that a broker's rates are of: at least first for who asks first for a while, later window to stale.
+const (
+	first  = time.Second
+	window = 10 * time.Second
+	stale  = time.Minute
+)
 
-// A Watch says what the broker does whose metrics it is given, since it was asked before.
+// A Watch says what the broker does whose metrics it gathers.
 type Watch struct {
 	mu         sync.Mutex
-	from, next Sample // the sample before, and a newer one that takes its place once it is a window old
-}
-
-// NewWatch begins with a broker that has done nothing yet.
-func NewWatch() *Watch {
-	begun := Sample{time.Now(), []Families{{}}}
-	return &Watch{from: begun, next: begun}
+	from, next Sample // an earlier sample, and a newer one that takes its place once it is a window old
 }
 
 // Now is what happens now.
-func (w *Watch) Now(families Families) api.Activity {
-	now := Sample{time.Now(), []Families{families}}
+func (w *Watch) Now(ctx context.Context, gather func() Families) (api.Activity, error) {
+	sample := func() Sample { return Sample{time.Now(), []Families{gather()}} }
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if time.Since(w.next.At) > stale {
+		w.from = sample()
+		if err := background.Pause(ctx, first); err != nil {
+			return api.Activity{}, err
+		}
+		w.next = w.from
+	}
+	now := sample()
 	if now.At.Sub(w.next.At) >= window {
 		w.from, w.next = w.next, now
 	}
-	return Between(w.from, now)
+	return Between(w.from, now), nil
 }

@@ -221,11 +221,11 @@ func (s *Server) Shutdown() {
 
 // Broken is why the server stores nothing more until it is started again, also once its disk has room; nil if it does.
 func (s *Server) Broken() error {
+	if why := s.log.broken.Load(); why != nil {
+		return *why
+	}
 	if !s.nats.JetStreamEnabled() {
 		return errors.New("the server has disabled JetStream")
-	}
-	if health := s.nats.Healthz(&server.HealthzOptions{}); health.Status != "ok" {
-		return errors.New(health.Error)
 	}
 	return nil
 }
