@@ -199,6 +199,9 @@ func writeNew(path string, text []byte) error {
 // Config returns a nats-server.conf for an external server. It creates the keys
 // that the data directory lacks; the configuration contains only public keys.
 func Config(dir string, shards int) (string, error) {
+	if err := CheckShards(shards); err != nil {
+		return "", err
+	}
 	k, err := openKeys(dir)
 	if err != nil {
 		return "", err
@@ -218,6 +221,9 @@ const CredsFile = "broker.creds"
 // mode. It creates the keys that the data directory lacks, and writes the broker's
 // credentials into the directory. The commands contain no secret.
 func Nsc(dir string, shards int) (string, error) {
+	if err := CheckShards(shards); err != nil {
+		return "", err
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err

@@ -131,6 +131,14 @@ type Server struct {
 // ErrShardCount means that there cannot be so many shards.
 var ErrShardCount = fmt.Errorf("--shards is 1 to %d", api.MaxShards)
 
+// CheckShards refuses a number of shards that no store can have: ErrShardCount.
+func CheckShards(n int) error {
+	if n < 1 || n > api.MaxShards {
+		return ErrShardCount
+	}
+	return nil
+}
+
 // Check refuses options that exclude each other, and values that are out of range: ErrNotLoopback, ErrTLS, ErrSignIn and ErrShardCount.
 func (o Options) Check() error {
 	if _, err := o.signIn(); err != nil {
@@ -146,8 +154,10 @@ func (o Options) Check() error {
 	if err := o.OTLP.Check(); err != nil {
 		return err
 	}
-	if o.Shards < 0 || o.Shards > api.MaxShards {
-		return ErrShardCount
+	if o.Shards != 0 {
+		if err := CheckShards(o.Shards); err != nil {
+			return err
+		}
 	}
 	return o.TLS.check(o.NATS != "")
 }

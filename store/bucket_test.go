@@ -26,9 +26,21 @@ func TestWatchGoesOn(t *testing.T) {
 	_, err = bucket.Put(t.Context(), "a", []byte("1"))
 	natskit.Must(t, err)
 	work, saw := background.New(), make(chan store.Entry, 10)
+	next := func() (e store.Entry) {
+		t.Helper()
+		natskit.Eventually(t, "an entry", func() bool {
+			select {
+			case e = <-saw:
+				return true
+			default:
+				return false
+			}
+		})
+		return e
+	}
 	defer work.Close()
 	natskit.Must(t, bucket.Watch(t.Context(), work, func(e store.Entry) { saw <- e }))
-	if e := <-saw; e.Key != "a" || string(e.Value) != "1" || e.Deleted {
+	if e := next(); e.Key != "a" || string(e.Value) != "1" || e.Deleted {
 		t.Errorf("the watch begins with %+v", e)
 	}
 
@@ -59,10 +71,10 @@ func TestWatchGoesOn(t *testing.T) {
 		}
 	}
 	natskit.Must(t, stream.DeleteConsumer(t.Context(), "other"))
-	if e := <-saw; e.Key != "b" || string(e.Value) != "2" || e.Deleted {
+	if e := next(); e.Key != "b" || string(e.Value) != "2" || e.Deleted {
 		t.Errorf("the watch goes on with %+v", e)
 	}
-	if e := <-saw; e.Key != "a" || !e.Deleted {
+	if e := next(); e.Key != "a" || !e.Deleted {
 		t.Errorf("then with %+v", e)
 	}
 	natskit.Must(t, bucket.CatchUp(t.Context()))

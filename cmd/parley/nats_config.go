@@ -1,9 +1,10 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/server"
 )
@@ -36,10 +37,10 @@ Run serve with the same --data, or with copies of its files on other machines.`,
   parley serve --data /var/lib/parley --nats nats://127.0.0.1:4222 \
     --creds /var/lib/parley/` + server.CredsFile,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if shards < 1 || shards > api.MaxShards {
-				return usage(server.ErrShardCount)
-			}
 			text, err := map[string]func(string, int) (string, error){"conf": server.Config, "nsc": server.Nsc}[format](data, shards)
+			if errors.Is(err, server.ErrShardCount) {
+				return usage(err)
+			}
 			if err != nil {
 				return err
 			}

@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/store/backup"
 )
@@ -31,8 +30,8 @@ with a cursor of the old store is told once more of what it knows.`,
 		Example: `  parley streams reshard parley.tar --shards 4 --data /var/lib/parley-sharded
   parley streams reshard parley.tar --shards 4 --nats nats://n1.example.com`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if shards < 1 || shards > api.MaxShards {
-				return usage(server.ErrShardCount)
+			if err := server.CheckShards(shards); err != nil {
+				return usage(err)
 			}
 			return s.restoreFile(cmd, args[0], false, backup.Options{Archive: archive, Shards: shards})
 		},

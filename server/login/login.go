@@ -95,8 +95,8 @@ func (id Identity) Account() string {
 	return PrincipalsAccount
 }
 
-// What an operator may ask JetStream for, and is told of it: streams, consumers, disk and elections. The advisory of API requests
-// is not among them, which has what was asked and answered.
+// What an operator may ask of JetStream, and which of its events it receives: streams, consumers, disk and elections, but
+// not the advisory of API requests, which has what was asked and answered.
 var (
 	Inspections = []string{
 		"$JS.API.INFO", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST",
