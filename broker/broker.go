@@ -111,10 +111,10 @@ var errIsolated = errors.New("nothing that this broker writes is acknowledged")
 
 // Healthy reports whether an act could be accepted now, and if not, why.
 func (b *Broker) Healthy(ctx context.Context) error {
-	switch {
-	case b.parts.Store.SyncFailed():
-		return store.ErrSyncFailed
-	case b.parts.Members.Isolated():
+	if err := b.parts.Store.Broken(); err != nil {
+		return err
+	}
+	if b.parts.Members.Isolated() {
 		return errIsolated
 	}
 	if err := b.parts.Store.AppendFailed(); err != nil {

@@ -62,6 +62,9 @@ type BrokerOptions struct {
 	// answered after it. Nil: an acknowledgement is all that there is to wait for.
 	Durable func(stream string, sequence uint64) error
 
+	// Broken, if there is one, is why the NATS server stores nothing more until it is started again; nil if it does.
+	Broken func() error
+
 	// SyncedAfter is how long the server may take to have on disk what it acknowledged; 0 is the 2 minutes of
 	// its default, and some. What was derived before is there after a power failure.
 	SyncedAfter time.Duration

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // ErrInUse means that another process has the data directory open. Two NATS
@@ -28,6 +29,15 @@ func (o Options) lock() (file *os.File, err error) {
 		return nil, fmt.Errorf("%s: %w", o.Data, err)
 	}
 	return file, nil
+}
+
+// writable says why nothing can be written into the data directory; nil if it is full, of which the NATS server knows.
+// Of a disk that became read-only the server knows only once it has written to it.
+func (s *Server) writable() error {
+	if _, err := s.lock.WriteAt([]byte("\n"), 0); err != nil && !errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	return nil
 }
 
 func lockBy(data string, flock func(*os.File) error) (*os.File, error) {

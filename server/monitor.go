@@ -78,7 +78,7 @@ func (m *monitor) wedged() string {
 		return ""
 	}
 	why := s.nats.Broken()
-	if why == nil {
+	if why == nil || s.writable() != nil {
 		return ""
 	}
 	if free, size, ok := diskOf(m.data); !ok || free < min(fewBytes, size/8) {
@@ -90,7 +90,7 @@ func (m *monitor) wedged() string {
 // healthy says why no act could be stored now.
 func (s *Server) healthy(ctx context.Context) error {
 	if s.nats != nil {
-		if err := s.nats.Broken(); err != nil {
+		if err := s.writable(); err != nil {
 			return err
 		}
 	}

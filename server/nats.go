@@ -78,6 +78,14 @@ func (s *Server) durable(o Options) func(stream string, sequence uint64) error {
 	}
 }
 
+// broken is the embedded server's word on whether it stores anything; nil for an external one.
+func (s *Server) broken() func() error {
+	if s.nats == nil {
+		return nil
+	}
+	return s.nats.Broken
+}
+
 // syncedAfter bounds the time from acknowledgement to fsync: one interval, and
 // some time for a slow disk. It is 0, unknown, for an external server.
 func (s *Server) syncedAfter(o Options) time.Duration {

@@ -39,7 +39,7 @@ import (
 func (b *Broker) openParts(ctx context.Context) (err error) {
 	o := &b.Options
 	if b.Parts.Store, err = store.Open(ctx, store.Options{
-		Conn: o.Conn, Bulk: o.Bulk, Feeds: o.Feeds, Replicas: o.Replicas, Shards: o.Shards, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, ArchiveIfThere: o.Archive.IfThere, Dev: o.Dev, Sync: o.Durable, Log: o.Log,
+		Conn: o.Conn, Bulk: o.Bulk, Feeds: o.Feeds, Replicas: o.Replicas, Shards: o.Shards, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, ArchiveIfThere: o.Archive.IfThere, Dev: o.Dev, Sync: o.Durable, Broken: o.Broken, Log: o.Log,
 	}); err != nil {
 		return err
 	}

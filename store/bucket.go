@@ -65,29 +65,39 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 
 // Put writes a key, whatever it has.
 func (b *Bucket) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	return b.kv.Put(ctx, key, value)
+	return b.write(func() (uint64, error) { return b.kv.Put(ctx, key, value) })
 }
 
 // Create writes a key that is not there, or returns ErrKeyExists.
 func (b *Bucket) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
-	revision, err = b.kv.Create(ctx, key, value)
+	revision, err = b.write(func() (uint64, error) { return b.kv.Create(ctx, key, value) })
 	return revision, keyError(err)
 }
 
 // Update writes a key that is still at a revision, or returns ErrConflict.
 func (b *Bucket) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	revision, err := b.kv.Update(ctx, key, value, revision)
+	revision, err := b.write(func() (uint64, error) { return b.kv.Update(ctx, key, value, revision) })
 	return revision, writeError(err)
 }
 
 // Delete takes a key away, whatever it has.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
-	return b.kv.Delete(ctx, key)
+	_, err := b.write(func() (uint64, error) { return 0, b.kv.Delete(ctx, key) })
+	return err
 }
 
 // DeleteIf takes a key away that is still at a revision, or returns ErrConflict.
 func (b *Bucket) DeleteIf(ctx context.Context, key string, revision uint64) error {
-	return writeError(b.kv.Delete(ctx, key, jetstream.LastRevision(revision)))
+	_, err := b.write(func() (uint64, error) { return 0, b.kv.Delete(ctx, key, jetstream.LastRevision(revision)) })
+	return writeError(err)
+}
+
+// write asks for nothing that the server would not answer.
+func (b *Bucket) write(ask func() (uint64, error)) (revision uint64, err error) {
+	if err := b.store.Broken(); err != nil {
+		return 0, err
+	}
+	return ask()
 }
 
 // Sync returns once what the bucket acknowledged is as safe as it is to be.

@@ -76,6 +76,9 @@ func newPublisher(nc *nats.Conn, work *background.Group) (*publisher, error) {
 // subject still has the sequence last, 0 for none. The message's header becomes
 // the store's.
 func (s *Store) Send(stream string, m Message, last uint64) (*Pending, error) {
+	if err := s.Broken(); err != nil {
+		return nil, err // the server would not answer
+	}
 	at := s.one(stream, m.Subject)
 	m.Subject, _ = s.sent(m.Subject)
 	return s.publisher.send(at, m, last)

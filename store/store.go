@@ -49,6 +49,9 @@ type Options struct {
 	// Sync, if there is one, returns once what a stream acknowledged is on disk, the message with a
 	// sequence in particular, 0 for none. Nil: an acknowledgement is all there is to wait for.
 	Sync func(stream string, sequence uint64) error
+
+	// Broken, if there is one, is why the server stores nothing more until it is started again; nil if it does.
+	Broken func() error
 }
 
 // A Store is open until it is closed.
@@ -133,8 +136,17 @@ func (s *Store) Sync(stream string, sequence uint64) error {
 	return err
 }
 
-// SyncFailed reports whether a Sync has ever failed.
-func (s *Store) SyncFailed() bool { return s.syncFailed.Load() }
+// Broken is why nothing is stored any more until a restart; nil if something may be.
+func (s *Store) Broken() error {
+	switch {
+	case s.syncFailed.Load():
+		return ErrSyncFailed
+	case s.o.Broken != nil:
+		return s.o.Broken()
+	default:
+		return nil
+	}
+}
 
 // info asks how a stream stands.
 func (s *Store) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
@@ -198,6 +210,9 @@ func (s *Store) put(ctx context.Context, m Message, options ...jetstream.Publish
 		m.Header = Header{}
 	}
 	to, p := s.sent(m.Subject)
+	if err := s.Broken(); err != nil {
+		return 0, err // the server would not answer
+	}
 	ack, err := s.js.PublishMsg(ctx, &nats.Msg{Subject: to, Header: m.Header, Data: m.Data}, options...)
 	if err != nil {
 		return 0, err

@@ -164,6 +164,8 @@ func (m *Membership) Leave(ctx context.Context) {
 	if !finished || !joined {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
 	if err := m.bucket.Delete(ctx, m.o.ID); err != nil {
 		m.o.Log.Warn("membership record", zap.Error(err))
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -57,7 +58,7 @@ func run(t testing.TB, command ...string) {
 // TestFullDisk fills the disk under a broker. From then on nothing is accepted;
 // when there is room again, and the broker was started again, all that it
 // promised is there and all go on. The public log never forks, and has one leaf for each
-// agreement and each ended session.
+// agreement and each ended session. Nor does it start meanwhile on a read-only disk.
 func TestFullDisk(t *testing.T) {
 	if !alone(t) {
 		return
@@ -92,6 +93,11 @@ func TestFullDisk(t *testing.T) {
 		testkit.Must(t, os.Remove(ballast))
 		testkit.Eventually(t, "an orchestrator is told to restart it", func() bool { return status(o.Monitor) == http.StatusServiceUnavailable })
 		c.Kill()
+		run(t, "mount", "-o", "remount,ro", disk)
+		if _, err := server.Start(t.Context(), server.Options{Data: o.Data, Dev: true}); !errors.Is(err, syscall.EROFS) {
+			t.Errorf("on a read-only disk it starts, or says: %v", err)
+		}
+		run(t, "mount", "-o", "remount,rw", disk)
 		c = testkit.StartBrokerProcess(t, o)
 		w.grows(c)
 	}
