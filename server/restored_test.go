@@ -73,6 +73,9 @@ func TestRestoredIsComplete(t *testing.T) {
 		b := testkit.StartBroker(t, o)
 		operator, err := client.ConnectOperator(t.Context(), b.URL, client.Login(testkit.Signer(t, b.Operator())))
 		testkit.Must(t, err)
+		if why := b.Broker.Parts.Ledger.Trouble(); why == nil {
+			t.Errorf("%s: an operator does not learn that the log does not grow", name)
+		}
 		for _, id := range ids {
 			entries, err := operator.Transcript(t.Context(), id)
 			testkit.Must(t, err)

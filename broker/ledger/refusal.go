@@ -35,10 +35,15 @@ func (l *Ledger) Refused() error {
 	return nil
 }
 
-// Trouble is why the log is not served, if only an operator can mend it.
+var errRestored = errors.New("the public log was restored from a backup, and grows no further until 'parley serve --log-resume' is given the newest checkpoint that was published")
+
+// Trouble is why the log is not served, or does not grow, if only an operator can mend it.
 func (l *Ledger) Trouble() error {
 	if why := l.Refused(); errors.Is(why, ErrContradiction) || errors.Is(why, errTorn) {
 		return why
+	}
+	if l.most.Load() != unbounded && l.o.Resume == "" {
+		return errRestored
 	}
 	return nil
 }
@@ -132,8 +137,7 @@ func (l *Ledger) openRestored(ctx context.Context) (err error) {
 	if l.o.Resume != "" {
 		return nil // openResume decides it
 	}
-	l.o.Log.Warn("the log was restored from a backup, and grows no further until 'parley serve --log-resume' is given the newest checkpoint that was published",
-		zap.Int64("leaves", r.Size))
+	l.o.Log.Warn(errRestored.Error(), zap.Int64("leaves", r.Size))
 	return nil
 }
 
