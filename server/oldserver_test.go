@@ -3,7 +3,7 @@ package server_test
 import (
 	"bufio"
 	"errors"
-	"fmt"
+	"io"
 	"net"
 	"testing"
 
@@ -17,7 +17,7 @@ func TestOldServer(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
-	t.Cleanup(func() { listener.Close() }) //nolint:errcheck // nobody reads it
+	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -35,11 +35,11 @@ func TestOldServer(t *testing.T) {
 
 // oldServer lets a client in, as nats-server 2.11 does, and answers its pings.
 func oldServer(conn net.Conn) {
-	defer conn.Close() //nolint:errcheck // nobody reads it
-	fmt.Fprint(conn, `INFO {"server_id":"OLD","version":"2.11.9","headers":true,"max_payload":1048576,"jetstream":true,"nonce":"AAAAAAAAAAAAAAA"}`+"\r\n")
+	defer conn.Close()
+	io.WriteString(conn, `INFO {"server_id":"OLD","version":"2.11.9","headers":true,"max_payload":1048576,"jetstream":true,"nonce":"AAAAAAAAAAAAAAA"}`+"\r\n") //nolint:errcheck // the client went away
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
 		if lines.Text() == "PING" {
-			fmt.Fprint(conn, "PONG\r\n")
+			io.WriteString(conn, "PONG\r\n") //nolint:errcheck // the client went away
 		}
 	}
 }
