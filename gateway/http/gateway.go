@@ -127,7 +127,8 @@ func (g *Gateway) crossOrigin(w http.ResponseWriter, r *http.Request) (answered 
 	if !slices.Contains(g.origins, r.Header.Get("Origin")) {
 		return false
 	}
-	return gateway.AllowOrigin(w, r, "Location, Retry-After", "GET, POST, PUT, DELETE", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID")
+	return gateway.AllowOrigin(w, r, "Location, Retry-After", "GET, POST, PUT, DELETE",
+		"Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, Traceparent")
 }
 
 // Local serves requests for loopback names only: without a login there is nothing else that

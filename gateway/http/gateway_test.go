@@ -206,7 +206,8 @@ func TestHTTPRefusals(t *testing.T) {
 			r.Header.Set("Access-Control-Request-Method", "POST")
 		}
 	}
-	if a := w.Send("OPTIONS", of+"/messages", "", "", from("https://acme.com")); a.StatusCode != http.StatusNoContent || a.Header.Get("Access-Control-Allow-Origin") != "https://acme.com" {
+	if a := w.Send("OPTIONS", of+"/messages", "", "", from("https://acme.com")); a.StatusCode != http.StatusNoContent || a.Header.Get("Access-Control-Allow-Origin") != "https://acme.com" ||
+		!strings.Contains(a.Header.Get("Access-Control-Allow-Headers"), "If-Match, Last-Event-ID, Traceparent") {
 		t.Errorf("the preflight of a listed origin is answered %d %v", a.StatusCode, a.Header)
 	}
 	if a := w.Send("OPTIONS", of+"/messages", "", "", from("https://evil.com")); a.Header.Get("Access-Control-Allow-Origin") != "" {

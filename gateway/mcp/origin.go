@@ -59,5 +59,5 @@ func (h *handler) crossOrigin(w http.ResponseWriter, r *http.Request) (answered 
 		return true
 	}
 	return gateway.AllowOrigin(w, r, "WWW-Authenticate, Mcp-Session-Id, Retry-After", "POST, GET, DELETE",
-		"Authorization, Content-Type, Accept, Mcp-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID")
+		"Authorization, Content-Type, Accept, Mcp-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, Last-Event-ID, Traceparent")
 }
