@@ -365,7 +365,7 @@ def test_old_news_after_an_act(broker: Broker) -> None:
         transport = buyer._transport
         call, say = transport.call, transport.say
 
-        async def calls(verb: str, request: dict[str, Any]) -> Any:
+        async def calls(verb: str, request: dict[str, Any], trace: str | None = None) -> Any:
             if verb != "turn.wait" or request["seconds"] == 0 or come.is_set():
                 return await call(verb, request)
             await come.wait()

@@ -17,7 +17,10 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 from test_agent import BUYER, COMPLIANCE, SELLER, Cups, run, seller
+from test_traces import ONE, Spans
+from test_traces import spans as spans  # a fixture
 
 from parley_asp import Accept, Agent, Commit, Counter, Deal, Decision
 from parley_asp.testing import Broker, Counterparty, Human
@@ -222,6 +225,20 @@ def test_dispute(broker: Broker, load: Load) -> None:
             await agent.close()
 
     run(main())
+
+
+def test_trace(spans: Spans, load: Load) -> None:
+    agent = load("Join a trace")["agent"]
+    trace, span = (int(part, 16) for part in ONE.split("-")[1:3])
+
+    async def main() -> None:
+        with use_span(NonRecordingSpan(SpanContext(trace, span, False, TraceFlags(TraceFlags.SAMPLED)))):
+            await agent.open(SELLER, "cups")
+        await agent.call("session.list", {})
+        await agent.close()
+
+    run(main())
+    assert spans.has(ONE, "PROPOSE") and "session.list" not in spans.joined(ONE)
 
 
 def test_versions(load: Load) -> None:

@@ -12,6 +12,7 @@ import { HTTP } from './http.js';
 import { canonical, uuid7Of } from './json.js';
 import { draftOf } from './moves.js';
 import { Signer } from './sign.js';
+import { traceOf } from './trace.js';
 import type { Draft, Entry, Snapshot, Transport } from './wire.js';
 
 const waitSeconds = 50; // of turn.wait, the most
@@ -48,6 +49,11 @@ export interface AgentOptions<T> {
   schema?: string;
   /** Another way to the broker than HTTP: `nats({…})` of `@parley-asp/sdk/nats`. */
   transport?: Transport;
+  /**
+   * Returns the `traceparent` (W3C Trace Context) of the trace that acts and calls join, or undefined. It is asked in the
+   * caller's context, and what handlers say in a session joins the trace in which you opened it, or had it reduced.
+   */
+  traceparent?: (() => string | undefined) | undefined;
 }
 
 /** What `negotiate` takes besides. */
@@ -70,6 +76,7 @@ interface Work<T> {
   last?: Deal<T> | undefined;
   finals: Set<(deal: Deal<T>) => void>;
   first?: Act | undefined;
+  trace?: string | undefined; // in which the program opened it, or had it reduced
 }
 
 /** The agents that serve: they look again when a test has moved the broker's clock. */
@@ -90,6 +97,7 @@ export function agent<T = Record<string, unknown>>(options: AgentOptions<T>): Ag
 export class Agent<T> {
   readonly #schema: TermsSchema<T> | undefined;
   readonly #named: string | undefined;
+  readonly #traceparent: (() => string | undefined) | undefined;
   #published: Promise<unknown> | undefined;
   readonly #transport: Transport;
   readonly #handlers: { turn?: Handler<T>; invitation?: Handler<T>; check?: Handler<T> } = {};
@@ -106,6 +114,7 @@ export class Agent<T> {
   constructor(options: AgentOptions<T>) {
     this.#schema = options.terms;
     this.#named = options.schema;
+    this.#traceparent = options.traceparent;
     if (options.schema !== undefined) jsonOf(options.terms); // throws
     this.#transport = options.transport ?? httpOf(options);
   }
@@ -211,12 +220,13 @@ export class Agent<T> {
 
   /** Call a verb of the api, again for at most 30 seconds if it is not answered. */
   async call(verb: string, request: Record<string, unknown>): Promise<unknown> {
-    return this.#patiently(() => this.#transport.call(verb, request), quick);
+    const trace = traceOf(this.#traceparent);
+    return this.#patiently(() => this.#transport.call(verb, request, undefined, trace), quick);
   }
 
   /** Say one act on a deal, outside a handler, and return the deal after it, as far as you may still read it. */
   async say(deal: Deal<T>, decision: Act): Promise<Deal<T>> {
-    await this.#say(deal, draftOf(decision, deal));
+    await this.#say(deal, draftOf(decision, deal), traceOf(this.#traceparent));
     if (this.#loop && this.#work.has(deal.id)) this.#wake(deal.id); // what the agent says itself is no news
     try {
       return await this.deal(deal.id);
@@ -229,6 +239,7 @@ export class Agent<T> {
   /** Decide in one session until there is nothing to do: for cron, queues, serverless. */
   async reduce(session: string): Promise<Deal<T>> {
     const work = this.#workOf(session);
+    work.trace = traceOf(this.#traceparent) ?? work.trace;
     await this.#reduce(session, work);
     return work.last!;
   }
@@ -294,8 +305,10 @@ export class Agent<T> {
   }
 
   async #begin(peer: string, subject: string, first: (T & Terms) | Act | undefined, o: NegotiateOptions): Promise<[string, Work<T>]> {
+    const trace = traceOf(this.#traceparent);
     const session = await uuid7Of(this.#transport.identity, peer, subject, o.mode ?? 'asp/1', o.key ?? '');
     const work = this.#workOf(session);
+    work.trace = trace ?? work.trace;
     work.first = first && ('performative' in first && 'fills' in first ? first : propose(first, { subject }));
     return [session, work];
   }
@@ -409,7 +422,7 @@ export class Agent<T> {
     if (snapshot) take(work.entries, snapshot);
     while (snapshot === undefined || snapshot.head.n + 1 !== work.entries.length) {
       const since = work.entries.length;
-      snapshot = (await this.#patiently(() => this.#transport.call('session.snapshot', { sessionId: session, since }))) as Snapshot;
+      snapshot = (await this.#patiently(() => this.#transport.call('session.snapshot', { sessionId: session, since }, undefined, this.#traceIn(session)))) as Snapshot;
       if (!take(work.entries, snapshot)) break; // it has all, or may not read more
     }
     const me = snapshot.you.agentId ?? '';
@@ -418,7 +431,7 @@ export class Agent<T> {
   }
 
   async #check(session: string, me: string): Promise<Delegation> {
-    const c = (await this.#patiently(() => this.#transport.call('check.get', { sessionId: session }))) as Record<string, string>;
+    const c = (await this.#patiently(() => this.#transport.call('check.get', { sessionId: session }, undefined, this.#traceIn(session)))) as Record<string, string>;
     return {
       id: c['delegationId'] ?? '', target: me, by: c['from'] ?? '', authority: c['authority'] ?? '', scope: c['scope'] ?? '',
       about: c['referenceId'], status: c['status'] ?? '', result: undefined,
@@ -438,11 +451,17 @@ export class Agent<T> {
     return undefined;
   }
 
-  async #say(deal: Deal<T>, draft: Draft): Promise<void> {
-    const ask = (verb: string, request: Record<string, unknown>): Promise<unknown> => this.#patiently(() => this.#transport.call(verb, request));
+  async #say(deal: Deal<T>, draft: Draft, joins?: string): Promise<void> {
+    const trace = joins ?? this.#traceIn(deal.id);
+    const ask = (verb: string, request: Record<string, unknown>): Promise<unknown> => this.#patiently(() => this.#transport.call(verb, request, undefined, trace));
     const said = await bound(deal, draft, this.#transport.signer, ask);
     const id = await uuid7Of(deal.id, deal.head, said.performative, said.body);
-    await this.#freshly(() => this.#transport.say(deal.id, said, deal.view.head, id));
+    await this.#freshly(() => this.#transport.say(deal.id, said, deal.view.head, id, trace));
+  }
+
+  /** The trace of what a session makes the agent ask and say. */
+  #traceIn(session: string): string | undefined {
+    return this.#work.get(session)?.trace ?? traceOf(this.#traceparent);
   }
 
   /** Registers the schema of terms, once. The same again changes nothing, and another one is refused. */
@@ -463,7 +482,7 @@ export class Agent<T> {
     const draft = { performative: 'PROPOSE', body: { proposalId: 'invitation', type: 'session-invitation', subject, terms } };
     const id = await uuid7Of(session, noHash, draft.performative, draft.body);
     try {
-      await this.#freshly(() => this.#transport.say(session, draft, undefined, id));
+      await this.#freshly(() => this.#transport.say(session, draft, undefined, id, this.#traceIn(session)));
     } catch (error) {
       // It is there already, from before a crash or by another worker.
       if (!isRefused(error, 'chain_conflict', 'wrong_state')) throw error;

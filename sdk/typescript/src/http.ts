@@ -30,6 +30,13 @@ const renamed: Record<string, Record<string, string>> = { 'session.messages': { 
 const contract = 1; // of the broker's api, as GET /v1/asp says it
 const answersIn = 20_000; // milliseconds, beyond what a verb waits by itself
 
+interface Init {
+  body?: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal | undefined;
+  trace?: string | undefined;
+}
+
 export class HTTP implements Transport {
   readonly identity: string;
   readonly #base: string;
@@ -60,7 +67,7 @@ export class HTTP implements Transport {
     this.#contract = said;
   }
 
-  async call(verb: string, request: Record<string, unknown>, signal?: AbortSignal): Promise<unknown> {
+  async call(verb: string, request: Record<string, unknown>, signal?: AbortSignal, trace?: string): Promise<unknown> {
     await this.#checked();
     const known = paths[verb];
     if (!known) throw new TypeError(`no verb ${verb} over HTTP`);
@@ -73,28 +80,28 @@ export class HTTP implements Transport {
       return encodeURIComponent(value);
     });
     const waits = Number(rest['seconds'] ?? 0) * 1000;
-    if (method !== 'GET') return this.#send(method, path, waits, { body: canonical(rest), ...(signal ? { signal } : {}) });
+    if (method !== 'GET') return this.#send(method, path, waits, { body: canonical(rest), signal, trace });
     const named = Object.entries(rest).map(([name, value]): [string, string] => [renamed[verb]?.[name] ?? name, String(value)]);
     const asked = new URLSearchParams(named).toString();
-    return this.#send(method, asked ? `${path}?${asked}` : path, waits, signal ? { signal } : {});
+    return this.#send(method, asked ? `${path}?${asked}` : path, waits, { signal, trace });
   }
 
-  async say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown> {
+  async say(session: string, draft: Draft, head: Head | undefined, messageId: string, trace?: string): Promise<unknown> {
     await this.#checked();
     const path = `/sessions/${session}/messages`;
     if (this.signer) {
       const body = await this.signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
       try {
-        return await this.#send('POST', path, 0, { body, headers: { 'Content-Type': 'application/asp+json' } });
+        return await this.#send('POST', path, 0, { body, headers: { 'Content-Type': 'application/asp+json' }, trace });
       } catch (error) {
         this.#ahead = aheadOf(error) ?? this.#ahead;
         throw error;
       }
     }
-    return this.#send('POST', path, 0, { body: canonical({ ...draft, messageId }), headers: head ? { 'If-Match': `"${head.hash}"` } : {} });
+    return this.#send('POST', path, 0, { body: canonical({ ...draft, messageId }), headers: head ? { 'If-Match': `"${head.hash}"` } : {}, trace });
   }
 
-  async #send(method: string, path: string, waits: number, init: { body?: string; headers?: Record<string, string>; signal?: AbortSignal }): Promise<unknown> {
+  async #send(method: string, path: string, waits: number, init: Init): Promise<unknown> {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), waits + answersIn);
     const abort = (): void => late.abort();
@@ -103,7 +110,8 @@ export class HTTP implements Transport {
     let answer: Response;
     let said: string;
     try {
-      const headers = { Authorization: `Bearer ${this.#token}`, ...(init.body === undefined ? {} : { 'Content-Type': 'application/json' }), ...init.headers };
+      const headers: Record<string, string> = { Authorization: `Bearer ${this.#token}`, ...(init.body === undefined ? {} : { 'Content-Type': 'application/json' }), ...init.headers };
+      if (init.trace) headers['traceparent'] = init.trace;
       answer = await fetch(this.#base + path, { method, headers, signal: late.signal, ...(init.body === undefined ? {} : { body: init.body }) });
       said = await answer.text();
     } catch {

@@ -1,6 +1,6 @@
 /** The broker over NATS, with one's own key: `agent({ transport: nats({…}), terms })`. @packageDocumentation */
 
-import { AuthorizationError, createInbox, nkeyAuthenticator, PermissionViolationError, type ConnectionOptions, type Msg, type NatsConnection } from '@nats-io/nats-core';
+import { AuthorizationError, createInbox, headers, nkeyAuthenticator, PermissionViolationError, type ConnectionOptions, type Msg, type NatsConnection, type PublishOptions } from '@nats-io/nats-core';
 
 import { NoAnswer, Refusal, refusalOf, Unauthorized } from './errors.js';
 import { aheadOf, Signer, tokenOf } from './sign.js';
@@ -104,18 +104,20 @@ class Nats implements Transport {
     return new NoAnswer(`${what}: ${(error as Error).message}`);
   }
 
-  async #request(subject: string, data: string, timeout: number, signal?: AbortSignal): Promise<unknown> {
+  async #request(subject: string, data: string, timeout: number, trace: string | undefined, signal?: AbortSignal): Promise<unknown> {
     const connection = await this.#connected();
     const reply = `${this.#inbox}.${this.#numbers++}`;
     const stop = (): void => this.#asked.get(reply)?.(new Error('stopped'));
     signal?.addEventListener('abort', stop);
+    const publish: PublishOptions = { reply };
+    if (trace !== undefined) (publish.headers = headers()).set('traceparent', trace);
     let timer: ReturnType<typeof setTimeout> | undefined;
     try {
       const came = await new Promise<Msg | Error>((resolve) => {
         this.#asked.set(reply, resolve);
         timer = setTimeout(() => resolve(new Error('timeout')), timeout);
         if (this.#broken || signal?.aborted) stop();
-        else connection.publish(`asp.agent.${this.#token}.${subject}`, data, { reply });
+        else connection.publish(`asp.agent.${this.#token}.${subject}`, data, publish);
       });
       if (came instanceof Error) throw came;
       if (came.data.length === 0) throw new Error('nobody is there to answer');
@@ -131,14 +133,14 @@ class Nats implements Transport {
     }
   }
 
-  async call(verb: string, request: Record<string, unknown>, signal?: AbortSignal): Promise<unknown> {
-    return this.#request(`api.${verb}`, JSON.stringify(request), Number(request['seconds'] ?? 0) * 1000 + answersIn, signal);
+  async call(verb: string, request: Record<string, unknown>, signal?: AbortSignal, trace?: string): Promise<unknown> {
+    return this.#request(`api.${verb}`, JSON.stringify(request), Number(request['seconds'] ?? 0) * 1000 + answersIn, trace, signal);
   }
 
-  async say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown> {
+  async say(session: string, draft: Draft, head: Head | undefined, messageId: string, trace?: string): Promise<unknown> {
     const envelope = await this.signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
     try {
-      return await this.#request(`submit.${session}`, envelope, answersIn);
+      return await this.#request(`submit.${session}`, envelope, answersIn, trace);
     } catch (error) {
       this.#ahead = aheadOf(error) ?? this.#ahead;
       throw error;

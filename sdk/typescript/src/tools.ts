@@ -10,6 +10,7 @@
  */
 
 import { NoAnswer, ParleyError } from './errors.js';
+import { traceOf } from './trace.js';
 
 /** A tool of a model. */
 export interface Tool {
@@ -29,6 +30,8 @@ export interface ToolsOptions {
   token: string;
   /** The full set instead of five. */
   everything?: boolean;
+  /** As that of an agent. */
+  traceparent?: (() => string | undefined) | undefined;
 }
 
 interface ListedTool {
@@ -94,10 +97,13 @@ function rpcOf(o: ToolsOptions): Rpc {
   return async (method, params) => {
     let answer: Response;
     let text: string;
+    const headers: Record<string, string> = { Authorization: `Bearer ${o.token}`, 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' };
+    const trace = traceOf(o.traceparent);
+    if (trace) headers['traceparent'] = trace;
     try {
       answer = await fetch(url, {
         method: 'POST',
-        headers: { Authorization: `Bearer ${o.token}`, 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' },
+        headers,
         body: JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params }),
         signal: AbortSignal.timeout(90_000),
       });

@@ -116,16 +116,19 @@ export interface Draft {
   recipient?: string;
 }
 
-/** A way to the broker. Each method answers once: it throws a Refusal or NoAnswer, and repeats nothing. */
+/**
+ * A way to the broker. Each method answers once: it throws a Refusal or NoAnswer, and repeats nothing. What has a `trace`,
+ * a traceparent, joins it.
+ */
 export interface Transport {
   /** What ids derive from: the agent's URI, or what stands for it. */
   readonly identity: string;
   /** What signs for the agent; undefined for a hosted one. */
   readonly signer?: Signer | undefined;
   /** Calls a verb of the api (PROTOCOL.md section 9). */
-  call(verb: string, request: Record<string, unknown>, signal?: AbortSignal): Promise<unknown>;
+  call(verb: string, request: Record<string, unknown>, signal?: AbortSignal, trace?: string): Promise<unknown>;
   /** Says an act on the entry that is the head, or without one the first act of a session. */
-  say(session: string, draft: Draft, head: Head | undefined, messageId: string): Promise<unknown>;
+  say(session: string, draft: Draft, head: Head | undefined, messageId: string, trace?: string): Promise<unknown>;
   /** Ends it. What was asked is not answered any more. */
   close(): Promise<void>;
 }

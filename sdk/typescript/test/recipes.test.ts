@@ -12,6 +12,8 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 
+import { propagation } from '@opentelemetry/api';
+
 import { accept, commit, counter, type Agent, type Deal } from '../src/index.js';
 import { Broker, Counterparty, Human } from '../src/testing.js';
 import { BUYER, COMPLIANCE, Cups, cups, SELLER, seller } from './agents.js';
@@ -173,6 +175,23 @@ test('a dispute', async () => {
   const statuses: string[] = [];
   for (const who of [buys, sells, buys]) statuses.push((await who.reduce(session)).disputes[0]!.status);
   assert.deepEqual(statuses, ['open', 'open', 'agreed']);
+});
+
+test('a trace', async () => {
+  const traceparent = `00-${'1'.repeat(32)}-${'1'.repeat(16)}-01`;
+  const asked: [path: string | undefined, trace: unknown][] = [];
+  const server = createServer((request, response) => {
+    asked.push([request.url, request.headers['traceparent']]);
+    response.end('{}');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  propagation.setGlobalPropagator({ inject: (_, carrier, setter) => setter.set(carrier, 'traceparent', traceparent), extract: (given) => given, fields: () => [] });
+  await using buys = (await load({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } as Broker, 'Join-a-trace-0')).agent;
+  await buys.call('session.list', {});
+  propagation.disable();
+  server.closeAllConnections();
+  server.close();
+  assert.deepEqual(asked, [['/v1/asp', undefined], ['/v1/asp/sessions', traceparent]]);
 });
 
 test('another version', async () => {

@@ -66,7 +66,7 @@ class HTTP:
             raise VersionUnsupported(f"this SDK speaks contract {CONTRACT}, and the broker {about.get('version')} contract {said}")
         self._contract = CONTRACT
 
-    async def call(self, verb: str, request: JSON) -> Any:
+    async def call(self, verb: str, request: JSON, trace: str | None = None) -> Any:
         await self._checked()
         method, path = _PATHS[verb]
         rest = dict(request)
@@ -77,10 +77,10 @@ class HTTP:
                 path = path.replace("{" + name + "}", quote(str(rest.pop(name)), safe=""))
         if method == "GET":
             names = _RENAMED.get(verb, {})
-            return await self._send(method, path, params={names.get(name, name): value for name, value in rest.items()})
-        return await self._send(method, path, content=encode(rest))
+            return await self._send(method, path, params={names.get(name, name): value for name, value in rest.items()}, trace=trace)
+        return await self._send(method, path, content=encode(rest), trace=trace)
 
-    async def say(self, session: str, act: JSON, head: JSON | None, message_id: str) -> JSON:
+    async def say(self, session: str, act: JSON, head: JSON | None, message_id: str, trace: str | None = None) -> JSON:
         await self._checked()
         path, headers = f"/sessions/{session}/messages", {}
         if self.signer is not None:
@@ -92,16 +92,25 @@ class HTTP:
             if head is not None:
                 headers["If-Match"] = f'"{head["hash"]}"'
         try:
-            answer: JSON = await self._send("POST", path, content=content, headers=headers)
+            answer: JSON = await self._send("POST", path, content=content, headers=headers, trace=trace)
         except StaleTimestamp as error:
             self._ahead = ahead_of(error)
             raise
         return answer
 
     async def _send(
-        self, method: str, path: str, *, content: bytes | None = None, params: JSON | None = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        params: JSON | None = None,
+        headers: dict[str, str] | None = None,
+        trace: str | None = None,
     ) -> Any:
         headers = {"Content-Type": "application/json", **(headers or {})} if content is not None else {}
+        if trace is not None:
+            headers["traceparent"] = trace
         try:
             answer = await self._client.request(method, path, content=content, params=params, headers=headers)
         except httpx.TransportError as error:

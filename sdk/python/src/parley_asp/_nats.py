@@ -72,7 +72,7 @@ class NATS:
         await client.subscribe(f"{self._inbox}.*", cb=self._answered)
         return client
 
-    async def _request(self, subject: str, data: bytes, timeout: float) -> Any:
+    async def _request(self, subject: str, data: bytes, timeout: float, trace: str | None) -> Any:
         client = await self._connected()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Msg | ParleyError] = loop.create_future()
@@ -80,7 +80,8 @@ class NATS:
         self._asked[reply] = answer
         timer = loop.call_later(timeout, _give, answer, NoAnswer(f"{subject}: TimeoutError"))
         try:
-            await client.publish(f"asp.agent.{self._token}.{subject}", data, reply=reply)
+            headers = {"traceparent": trace} if trace is not None else None
+            await client.publish(f"asp.agent.{self._token}.{subject}", data, reply=reply, headers=headers)
             came = await answer
         except nats.errors.Error as error:
             raise NoAnswer(f"{subject}: {type(error).__name__}") from None
@@ -115,13 +116,13 @@ class NATS:
         if self._lost is not None:
             _give(self._lost, why)
 
-    async def call(self, verb: str, request: JSON) -> Any:
-        return await self._request(f"api.{verb}", encode(request), float(request.get("seconds", 0)) + _WAITS)
+    async def call(self, verb: str, request: JSON, trace: str | None = None) -> Any:
+        return await self._request(f"api.{verb}", encode(request), float(request.get("seconds", 0)) + _WAITS, trace)
 
-    async def say(self, session: str, act: JSON, head: JSON | None, message_id: str) -> JSON:
+    async def say(self, session: str, act: JSON, head: JSON | None, message_id: str, trace: str | None = None) -> JSON:
         envelope = self.signer.envelope(session, act, head, message_id, time.time() + self._ahead)
         try:
-            answer: JSON = await self._request(f"submit.{session}", envelope, _TIMEOUT)
+            answer: JSON = await self._request(f"submit.{session}", envelope, _TIMEOUT, trace)
         except StaleTimestamp as error:
             self._ahead = ahead_of(error)
             raise

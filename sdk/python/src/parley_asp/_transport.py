@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+import re
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
@@ -15,12 +16,19 @@ from .errors import NoAnswer, RateLimited, Refusal, Unavailable
 
 R = TypeVar("R")
 
+TraceParent = Callable[[], "str | None"]
+
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 10.0
 
 
 class Transport(Protocol):
-    """A way to the broker. Each method answers once: it raises a Refusal or NoAnswer, and repeats nothing."""
+    """A way to the broker. Each method answers once: it raises a Refusal or NoAnswer, and repeats nothing.
+
+    What has a ``trace``, a traceparent, joins it.
+    """
 
     identity: str
     """What ids derive from: the agent's URI, or what stands for it."""
@@ -29,10 +37,10 @@ class Transport(Protocol):
     def signer(self) -> Signer | None:
         """What signs for the agent; None for a hosted one."""
 
-    async def call(self, verb: str, request: JSON) -> Any:
+    async def call(self, verb: str, request: JSON, trace: str | None = None) -> Any:
         """Call a verb of the api (PROTOCOL.md section 9)."""
 
-    async def say(self, session: str, act: JSON, head: JSON | None, message_id: str) -> JSON:
+    async def say(self, session: str, act: JSON, head: JSON | None, message_id: str, trace: str | None = None) -> JSON:
         """Say an act on the entry that is the head, or without one the first act of a session."""
 
     async def close(self) -> None: ...
@@ -43,6 +51,12 @@ def uuid7_of(*parts: Any) -> str:
     raw = bytearray(hashlib.sha256(dumps(list(parts))).digest()[:16])
     raw[6], raw[8] = raw[6] & 0x0F | 0x70, raw[8] & 0x3F | 0x80
     return str(uuid.UUID(bytes=bytes(raw)))
+
+
+def trace_of(names: TraceParent | None) -> str | None:
+    """The trace that a program names now; None for what is no traceparent of W3C Trace Context."""
+    trace = names() if names is not None else None
+    return trace if trace and _TRACEPARENT.fullmatch(trace) else None
 
 
 async def patiently(do: Callable[[], Awaitable[R]], give_up: float | None = None) -> R:

@@ -24,7 +24,7 @@ from ._binding import bound
 from ._json import JSON
 from ._moves import act_of, committed_before
 from ._sign import Signer
-from ._transport import FIRST_PAUSE, Transport, patiently, uuid7_of
+from ._transport import FIRST_PAUSE, TraceParent, Transport, patiently, trace_of, uuid7_of
 from .acts import Act, Decision, Escalate, Propose, Wait
 from .deal import Deal, Delegation
 from .errors import (
@@ -76,6 +76,7 @@ class _Work(Generic[T]):
     finals: list[asyncio.Future[Deal[T]]] = field(default_factory=list)
     first: Propose | None = None  # the first offer, of who opened the session
     refused: tuple[str, str] | None = None  # head and act id that were refused
+    trace: str | None = None  # in which the program opened it, or had it reduced
 
 
 class Agent(Generic[T]):
@@ -91,6 +92,8 @@ class Agent(Generic[T]):
         schema: the name under which the first invitation publishes the model as a terms schema, such as ``acme-cups-v1``. A name
             is of one schema for ever, so a changed model needs another. The broker then checks the terms of offers that name it.
         floats: allow ``float`` fields.
+        traceparent: returns the ``traceparent`` (W3C Trace Context) of the trace that acts and calls join, or None. It is asked in
+            the caller's context, and what handlers say in a session joins the trace in which you opened it, or had it reduced.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class Agent(Generic[T]):
         terms: type[T] | None = None,
         schema: str | None = None,
         floats: bool = False,
+        traceparent: TraceParent | None = None,
     ) -> None:
         if terms is not None and not floats:
             _no_floats(terms)
@@ -111,6 +115,7 @@ class Agent(Generic[T]):
             raise TypeError("schema names what terms publishes: Agent(terms=…, schema=…)")
         self.terms = terms
         self.schema = schema
+        self._traceparent = traceparent
         self._published = False
         self._publishing = asyncio.Lock()
         self._transport = _transport(url, token, agent, seed, login)
@@ -124,9 +129,16 @@ class Agent(Generic[T]):
         self._warned = False
 
     @classmethod
-    def from_env(cls, *, terms: type[T] | None = None, schema: str | None = None, floats: bool = False) -> Agent[T]:
+    def from_env(
+        cls,
+        *,
+        terms: type[T] | None = None,
+        schema: str | None = None,
+        floats: bool = False,
+        traceparent: TraceParent | None = None,
+    ) -> Agent[T]:
         """Read ``PARLEY_URL``, ``PARLEY_TOKEN``, ``PARLEY_AGENT``, ``PARLEY_SEED`` and ``PARLEY_LOGIN``."""
-        return cls(**options_from_env(), terms=terms, schema=schema, floats=floats)
+        return cls(**options_from_env(), terms=terms, schema=schema, floats=floats, traceparent=traceparent)
 
     # --- handlers
 
@@ -249,6 +261,7 @@ class Agent(Generic[T]):
         """Invite an agent, and return the session; ``reduce`` makes the first offer. Again it is the same session."""
         session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
+        work.trace = trace_of(self._traceparent) or work.trace
         work.first = Propose(first, subject=subject) if first is not None and not isinstance(first, Propose) else first
         await self._invite(session, with_, subject, mode, policy)
         return session
@@ -276,7 +289,8 @@ class Agent(Generic[T]):
 
     async def call(self, verb: str, request: JSON) -> Any:
         """Call a verb of the api, again for at most 30 seconds if it is not answered."""
-        return await patiently(lambda: self._transport.call(verb, request), QUICK)
+        trace = trace_of(self._traceparent)
+        return await patiently(lambda: self._transport.call(verb, request, trace), QUICK)
 
     async def say(self, deal: Deal[T], decision: Act) -> Deal[T]:
         """Say one act on a deal, outside a handler, and return the deal after it, as far as you may still read it.
@@ -288,7 +302,7 @@ class Agent(Generic[T]):
         act = act_of(decision, deal)
         if isinstance(decision, Escalate) and act["body"].get("referenceId"):
             self._asked_before(deal, act["body"]["referenceId"])
-        await self._say(deal, act)
+        await self._say(deal, act, trace_of(self._traceparent))
         if self._loop is not None and deal.id in self._work:
             self._wake(deal.id)  # what the agent says itself is no news
         try:
@@ -299,6 +313,7 @@ class Agent(Generic[T]):
     async def reduce(self, session: str) -> Deal[T]:
         """Decide in one session until there is nothing to do, and return it: for cron, queues, serverless."""
         work = self._work.setdefault(session, _Work())
+        work.trace = trace_of(self._traceparent) or work.trace
         await self._reduce(session, work)
         assert work.last is not None
         return work.last
@@ -467,7 +482,13 @@ class Agent(Generic[T]):
 
     async def _ask(self, verb: str, request: JSON) -> Any:
         """Call a verb until it is answered."""
-        return await patiently(lambda: self._transport.call(verb, request))
+        trace = self._trace(request["sessionId"]) if "sessionId" in request and verb != "turn.wait" else None
+        return await patiently(lambda: self._transport.call(verb, request, trace))
+
+    def _trace(self, session: str) -> str | None:
+        """The trace of what a session makes the agent ask and say."""
+        work = self._work.get(session)
+        return work.trace if work is not None and work.trace else trace_of(self._traceparent)
 
     async def _check(self, session: str, me: str) -> Delegation:
         c = await self._ask("check.get", {"sessionId": session})
@@ -496,10 +517,11 @@ class Agent(Generic[T]):
         if about is not None and (found := deal.approval(about)).id:
             raise NotAllowed(f"your people were asked about {offer} before: {found.decision or 'they have not decided yet'}")
 
-    async def _say(self, deal: Deal[T], act: JSON) -> None:
+    async def _say(self, deal: Deal[T], act: JSON, trace: str | None = None) -> None:
+        trace = trace or self._trace(deal.id)
         act = await bound(deal, act, self._transport.signer, self._ask)
         message_id = uuid7_of(deal.id, deal.head, act["performative"], act["body"])
-        await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id))
+        await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id, trace))
 
     async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> None:
         """Say something patiently, and once more by the broker's clock if this one is off."""
@@ -536,7 +558,7 @@ class Agent(Generic[T]):
         act = {"performative": "PROPOSE", "body": body}
         message_id = uuid7_of(session, NO_HASH, "PROPOSE", body)
         with suppress(ChainConflict, WrongState):  # it is there already, from before a crash or by another worker
-            await self._freshly(lambda: self._transport.say(session, act, None, message_id))
+            await self._freshly(lambda: self._transport.say(session, act, None, message_id, self._trace(session)))
 
     def _rest(self, session: str, work: _Work[T], deal: Deal[T], seconds: float | None) -> None:
         """Look again when an offer expires, or when the handler wants to."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import agent as _async
 from ._json import JSON
+from ._transport import TraceParent
 from .acts import Act, Propose
 from .deal import Deal
 
@@ -33,9 +34,16 @@ class Agent(Generic[T]):
         self._thread.start()
 
     @classmethod
-    def from_env(cls, *, terms: type[T] | None = None, schema: str | None = None, floats: bool = False) -> Agent[T]:
+    def from_env(
+        cls,
+        *,
+        terms: type[T] | None = None,
+        schema: str | None = None,
+        floats: bool = False,
+        traceparent: TraceParent | None = None,
+    ) -> Agent[T]:
         """Read the environment, as :meth:`parley_asp.Agent.from_env` does."""
-        return cls(**_async.options_from_env(), terms=terms, schema=schema, floats=floats)
+        return cls(**_async.options_from_env(), terms=terms, schema=schema, floats=floats, traceparent=traceparent)
 
     def _do(self, coroutine: Coroutine[Any, Any, R]) -> R:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 
 from ._json import JSON, dumps, loads
-from ._transport import patiently
+from ._transport import TraceParent, patiently, trace_of
 from .errors import NoAnswer, ParleyError
 
 
@@ -36,15 +36,19 @@ class Tool:
 
 
 class NegotiationTools:
-    """The tools of one hosted agent. ``everything`` has the full set instead of five."""
+    """The tools of one hosted agent. ``everything`` has the full set instead of five.
 
-    def __init__(self, url: str, token: str, *, everything: bool = False) -> None:
+    ``traceparent`` is that of :class:`parley_asp.Agent`.
+    """
+
+    def __init__(self, url: str, token: str, *, everything: bool = False, traceparent: TraceParent | None = None) -> None:
         self._client = httpx.AsyncClient(
             base_url=url.rstrip("/"),
             headers={"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"},
             timeout=httpx.Timeout(20, read=80),
         )
         self._path = "/mcp?tools=all" if everything else "/mcp"
+        self._traceparent = traceparent
         self._ids = itertools.count(1)
         self.instructions = ""
         self.tools: tuple[Tool, ...] = ()
@@ -92,8 +96,11 @@ class NegotiationTools:
 
     async def _rpc(self, method: str, params: JSON) -> Any:
         body = dumps({"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params})
+        headers = {"Content-Type": "application/json"}
+        if trace := trace_of(self._traceparent):
+            headers["traceparent"] = trace
         try:
-            answer = await self._client.post(self._path, content=body, headers={"Content-Type": "application/json"})
+            answer = await self._client.post(self._path, content=body, headers=headers)
         except httpx.TransportError as error:
             raise NoAnswer(f"{method}: {type(error).__name__}") from None
         if answer.status_code in (429, 502, 503, 504):
