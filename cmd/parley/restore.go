@@ -100,9 +100,10 @@ func spooled(cmd *cobra.Command) (file *os.File, remove func(), err error) {
 	if file, err = os.CreateTemp("", "parley-*.tar"); err != nil {
 		return nil, nil, err
 	}
+	os.Remove(file.Name()) //nolint:errcheck // a signal ends the process, and must not leave keys behind
 	remove = func() {
 		file.Close()           //nolint:errcheck // nobody reads it again
-		os.Remove(file.Name()) //nolint:errcheck // the system removes it
+		os.Remove(file.Name()) //nolint:errcheck // where it could not be before it was closed
 	}
 	if _, err = io.Copy(file, cmd.InOrStdin()); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
