@@ -84,10 +84,6 @@ func reachable(address string) string {
 
 // ports examines the addresses of the listeners.
 func (e *examiner) ports() {
-	listeners := []struct{ flag, address string }{{"http", e.o.HTTP}, {"macp", e.o.MACP}, {"monitor", e.o.Monitor}}
-	if e.o.NATS == "" {
-		listeners = append(listeners, struct{ flag, address string }{"listen", e.o.Listen}, struct{ flag, address string }{"websocket", e.o.Websocket})
-	}
 	held := map[string]string{} // by port, the flag of what was found free
 	var free []net.Listener
 	defer func() {
@@ -95,7 +91,7 @@ func (e *examiner) ports() {
 			l.Close() //nolint:errcheck // nobody connected
 		}
 	}()
-	for _, l := range listeners {
+	for _, l := range e.o.listeners() {
 		if l.address == "" || strings.HasSuffix(l.address, ":-1") {
 			continue
 		}

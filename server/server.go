@@ -6,9 +6,6 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -126,40 +123,6 @@ type Server struct {
 	ready    chan struct{} // closed once the broker is open
 	ended    chan struct{}
 	ending   sync.Once
-}
-
-// ErrShardCount means that there cannot be so many shards.
-var ErrShardCount = fmt.Errorf("--shards is 1 to %d", api.MaxShards)
-
-// CheckShards refuses a number of shards that no store can have: ErrShardCount.
-func CheckShards(n int) error {
-	if n < 1 || n > api.MaxShards {
-		return ErrShardCount
-	}
-	return nil
-}
-
-// Check refuses options that exclude each other, and values that are out of range: ErrNotLoopback, ErrTLS, ErrSignIn and ErrShardCount.
-func (o Options) Check() error {
-	if _, err := o.signIn(); err != nil {
-		return err
-	}
-	if o.Dev {
-		for _, address := range []string{o.Listen, o.HTTP, o.Websocket, o.MACP, o.Monitor} {
-			if err := loopbackOnly(address); err != nil {
-				return err
-			}
-		}
-	}
-	if err := o.OTLP.Check(); err != nil {
-		return err
-	}
-	if o.Shards != 0 {
-		if err := CheckShards(o.Shards); err != nil {
-			return err
-		}
-	}
-	return o.TLS.check(o.NATS != "")
 }
 
 // Start starts a Server. The broker serves requests when Start returns.
@@ -353,21 +316,4 @@ func (s *Server) end() {
 	}
 	s.probe.close()
 	s.export.Close()
-}
-
-// ErrNotLoopback means that --dev would listen on an address that other machines can reach.
-var ErrNotLoopback = errors.New("--dev has no logins, so it listens on loopback only")
-
-func loopbackOnly(address string) error {
-	if address == "" {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return ErrNotLoopback
-	}
-	return nil
 }

@@ -21,7 +21,7 @@ type TLS struct {
 }
 
 // ErrTLS means that the files are incomplete.
-var ErrTLS = errors.New("a certificate needs its key, and a client CA needs both")
+var ErrTLS = errors.New("--tls-cert needs --tls-key, and --tls-ca of an embedded server needs both")
 
 // check refuses files that are incomplete. With an external NATS server, a CA alone verifies that
 // server.
@@ -32,18 +32,23 @@ func (t TLS) check(external bool) error {
 	return nil
 }
 
-// Read reads the files as a start does.
+// Read reads the files as a start does. Each error that it joins is a *[Fault].
 func (t TLS) Read() error {
-	for _, ca := range []string{t.CA, t.NATSCA} {
-		if ca == "" {
+	var faults []error
+	for _, ca := range []struct{ flag, file string }{{"tls-ca", t.CA}, {"nats-ca", t.NATSCA}} {
+		if ca.file == "" {
 			continue
 		}
-		if _, err := pool(ca); err != nil {
-			return err
+		if _, err := pool(ca.file); err != nil {
+			faults = append(faults, &Fault{[]string{ca.flag}, err})
 		}
 	}
-	_, _, err := t.server(zap.NewNop())
-	return err
+	if t.Cert != "" && t.Key != "" { // Check refuses one without the other
+		if _, err := openCertificate(t, zap.NewNop()); err != nil {
+			faults = append(faults, &Fault{[]string{"tls-cert", "tls-key"}, err})
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // server returns the listeners' configuration; nil means no TLS. The minimum is TLS 1.2.

@@ -53,14 +53,11 @@ Environment variables do not count. Each fault is printed with its line.`,
 				return err
 			}
 			err := s.complete(flags, cmd.ErrOrStderr())
-			if err == nil {
-				err = s.TLS.Read()
-			}
 			if wrong, ok := errors.AsType[misused](err); ok { // the file is, and not the command line
 				err = wrong.error
 			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", path, err)
+			if err := errors.Join(err, withLines(flags, s.TLS.Read())); err != nil {
+				return err
 			}
 			return show(cmd, map[string]any{"file": path, "valid": true}, func(render.Style) string { return path + " is valid.\n" })
 		},

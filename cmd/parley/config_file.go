@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/parley-asp/parley/server"
 )
 
 const (
@@ -45,12 +47,13 @@ func readConfig(path string, flags *pflag.FlagSet) error {
 	seen := map[string]int{}
 	for n := 0; n < len(top.Content); n += 2 {
 		key, value := top.Content[n], top.Content[n+1]
-		fault := configure(flags, key.Value, value)
+		at := fmt.Sprintf("%s:%d", path, key.Line)
+		fault := configure(flags, key.Value, value, at)
 		if line, twice := seen[key.Value]; twice {
 			fault = fmt.Errorf("line %d has it, too", line)
 		}
 		if fault != nil {
-			faults = append(faults, fmt.Errorf("%s:%d: %s: %w", path, key.Line, key.Value, fault))
+			faults = append(faults, fmt.Errorf("%s: %s: %w", at, key.Value, fault))
 		}
 		seen[key.Value] = key.Line
 	}
@@ -74,14 +77,39 @@ func readBounded(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// configure sets the flag of a key, unless it is set already.
-func configure(flags *pflag.FlagSet, key string, value *yaml.Node) error {
+// atLine is the annotation of a flag that a configuration file set: the file and the line.
+const atLine = "line"
+
+// withLines adds to each fault the line of the configuration file that it belongs to, if there is one.
+func withLines(flags *pflag.FlagSet, err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, one := range joined.Unwrap() {
+			all = append(all, withLines(flags, one))
+		}
+		return errors.Join(all...)
+	}
+	if wrong, ok := err.(*server.Fault); ok {
+		for _, name := range wrong.Flags {
+			if f := flags.Lookup(name); f != nil && f.Annotations[atLine] != nil {
+				return fmt.Errorf("%s: %w", f.Annotations[atLine][0], err)
+			}
+		}
+	}
+	return err
+}
+
+// configure sets the flag of a key, unless it is set already. at is where the file has it.
+func configure(flags *pflag.FlagSet, key string, value *yaml.Node, at string) error {
 	f := flags.Lookup(key)
 	if f == nil || !configurable(f) {
 		return unknownKey(flags, key)
 	}
 	if f.Changed {
 		return nil
+	}
+	if err := flags.SetAnnotation(key, atLine, []string{at}); err != nil {
+		return err
 	}
 	for value.Kind == yaml.AliasNode {
 		value = value.Alias

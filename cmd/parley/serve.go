@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,11 +18,9 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
-	"github.com/parley-asp/parley/broker/turns"
 	"github.com/parley-asp/parley/client/natscontext"
 	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/server"
-	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -126,64 +123,33 @@ func collectLess() {
 	}
 }
 
-// complete turns the flags into server options.
+// complete turns the flags into server options. Its error joins every fault, with the line of the configuration file
+// that each belongs to.
 func (s *serve) complete(flags *pflag.FlagSet, errs io.Writer) error {
-	if (s.Embeddings.URL == "") != (s.Embeddings.Model == "") {
-		return usage(errors.New("set --embeddings and --embeddings-model together or not at all"))
-	}
-	if (s.OIDC.Issuer == "") != (s.OIDC.Audience == "") {
-		return usage(errors.New("set --oidc-issuer and --oidc-audience together or not at all: tokens for another service let nobody in"))
-	}
 	s.Embeddings.Key, _ = lookup("PARLEY_EMBEDDINGS_KEY")
 	if s.OTLP.URL == "" {
 		s.OTLP.URL, _ = lookup("OTEL_EXPORTER_OTLP_ENDPOINT")
 	}
-	if err := s.OTLP.Check(); err != nil {
-		return usage(err)
-	}
-	if err := s.checkRetention(flags); err != nil {
-		return err
-	}
-	if s.Policy.ParkedTimeout > session.LongestDuration.Milliseconds() {
-		return usage(fmt.Errorf("--parked-timeout is 1ms to %s", session.LongestDuration))
-	}
-	if s.Claim < time.Millisecond || s.Claim > turns.LongestTimeout {
-		return usage(fmt.Errorf("--claim-timeout is 1ms to %s", turns.LongestTimeout))
-	}
 	var err error
 	if s.Log, s.level, err = newLog(errs, s.logLevel, s.logJSON); err != nil {
-		return usage(fmt.Errorf("--log-level: %w", err))
+		err = fault(fmt.Errorf("--log-level: %w", err), "log-level")
 	}
-	if err := s.kit.complete(&s.Options); err != nil {
-		return usage(err)
+	err = errors.Join(err, s.external(), s.checkTogether(), s.checkRetention(flags), s.checkNames(), checkLimits(flags), s.Check())
+	if err == nil {
+		return nil
 	}
-	if err := cmp.Or(s.checkPlaces(), s.checkNames(), checkLimits(flags)); err != nil {
-		return usage(err)
-	}
-	if err := s.Witnesses.Check(); err != nil {
-		return usage(fmt.Errorf("--witness: %w", err))
-	}
-	if err := s.external(); err != nil {
-		return err
-	}
-	if s.Replicas > 1 && s.NATS == "" {
-		return usage(fmt.Errorf("--replicas %d needs a cluster at --nats: the embedded server keeps one", s.Replicas))
-	}
-	if err := s.Check(); err != nil {
-		return s.explainStart(err)
-	}
-	return nil
+	return usage(withLines(flags, err))
 }
 
 // external sets the login to an external NATS server.
 func (s *serve) external() error {
 	if s.Websocket != "" && (s.NATS != "" || s.context != "") {
-		return usage(errors.New("--websocket is for the embedded server; configure WebSocket on the external server itself"))
+		return fault(errors.New("--websocket is for the embedded server; configure WebSocket on the external server itself"), "websocket", "nats", "context")
 	}
 	if s.context != "" {
 		c, err := natscontext.Read(s.context)
 		if err != nil {
-			return fmt.Errorf("--context: %w", err)
+			return fault(fmt.Errorf("--context: %w", err), "context")
 		}
 		if s.NATS == "" {
 			s.NATS = c.URL
@@ -196,7 +162,7 @@ func (s *serve) external() error {
 	}
 	if s.NATS == "" {
 		if s.creds != "" || s.nkey != "" {
-			return usage(errors.New("--creds and --nkey are for an external NATS server: set --nats"))
+			return fault(errors.New("--creds and --nkey are for an external NATS server: set --nats"), "creds", "nkey")
 		}
 		return nil
 	}
@@ -211,10 +177,9 @@ func (s *serve) external() error {
 
 // explainStart adds to a start error what the user can do about it.
 func (s *serve) explainStart(err error) error {
+	_, wrong := errors.AsType[*server.Fault](err)
 	switch {
-	case errors.Is(err, server.ErrTLS):
-		return usage(errors.New("--tls-cert needs --tls-key, and --tls-ca of an embedded server needs both"))
-	case errors.Is(err, server.ErrSignIn), errors.Is(err, server.ErrShardCount):
+	case wrong:
 		return usage(err)
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped while starting")

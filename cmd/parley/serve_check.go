@@ -3,70 +3,69 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/spf13/pflag"
+
+	"github.com/parley-asp/parley/broker/turns"
+	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/session"
 )
 
 // maxReplicas is the most that JetStream keeps of a stream.
 const maxReplicas = 5
 
-// checkPlaces checks where the broker listens, and how many replicas it has: faults that a start finds only later.
-func (s *serve) checkPlaces() error {
-	for _, l := range []struct {
-		flag, address string
-		least         int // -1 listens on any free port
-	}{
-		{"listen", s.Listen, -1}, {"websocket", s.Websocket, -1}, {"http", s.HTTP, 0}, {"macp", s.MACP, 0}, {"monitor", s.Monitor, 0},
-	} {
-		if l.address == "" && (l.flag != "listen" || s.NATS != "" || s.context != "") {
-			continue
-		}
-		_, port, err := net.SplitHostPort(l.address)
-		if err != nil {
-			return fmt.Errorf("--%s: want HOST:PORT, such as 127.0.0.1:4222, not %q", l.flag, l.address)
-		}
-		number, err := strconv.Atoi(port)
-		if err != nil && l.least == 0 { // it may have a name
-			number, err = net.LookupPort("tcp", port)
-		}
-		if err != nil || number < l.least || number > 65535 {
-			return fmt.Errorf("--%s %s: %q is not a port", l.flag, l.address, port)
+// fault is what is wrong with flags.
+func fault(err error, flags ...string) error { return &server.Fault{Flags: flags, Err: err} }
+
+// checkTogether checks what flags want of each other, and how much they may be.
+func (s *serve) checkTogether() error {
+	var faults []error
+	found := func(wrong bool, err string, flags ...string) {
+		if wrong {
+			faults = append(faults, fault(errors.New(err), flags...))
 		}
 	}
-	if s.Replicas < 0 || s.Replicas > maxReplicas {
-		return fmt.Errorf("--replicas is 1 to %d", maxReplicas)
+	found((s.Embeddings.URL == "") != (s.Embeddings.Model == ""), "set --embeddings and --embeddings-model together or not at all", "embeddings", "embeddings-model")
+	found((s.OIDC.Issuer == "") != (s.OIDC.Audience == ""), "set --oidc-issuer and --oidc-audience together or not at all: tokens for another service let nobody in", "oidc-issuer", "oidc-audience")
+	found(s.Policy.ParkedTimeout > session.LongestDuration.Milliseconds(), fmt.Sprintf("--parked-timeout is 1ms to %s", session.LongestDuration), "parked-timeout")
+	found(s.Claim < time.Millisecond || s.Claim > turns.LongestTimeout, fmt.Sprintf("--claim-timeout is 1ms to %s", turns.LongestTimeout), "claim-timeout")
+	switch {
+	case s.Replicas < 0 || s.Replicas > maxReplicas:
+		found(true, fmt.Sprintf("--replicas is 1 to %d", maxReplicas), "replicas")
+	case s.Replicas > 1:
+		found(s.NATS == "", fmt.Sprintf("--replicas %d needs a cluster at --nats: the embedded server keeps one", s.Replicas), "replicas")
 	}
-	return nil
+	if err := s.kit.complete(&s.Options); err != nil {
+		faults = append(faults, fault(err, "test-clock"))
+	}
+	if err := s.Witnesses.Check(); err != nil {
+		faults = append(faults, fault(fmt.Errorf("--witness: %w", err), "witness", "witness-quorum", "witness-timeout"))
+	}
+	return errors.Join(faults...)
 }
 
 // checkNames checks URLs, and the name of the public log. URLs may have passwords, so no error quotes one.
 func (s *serve) checkNames() error {
-	for flag, text := range map[string]string{"http-url": s.HTTPURL, "oidc-issuer": s.OIDC.Issuer, "oidc-audience": s.OIDC.Audience, "embeddings": s.Embeddings.URL} {
-		if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
-			return fmt.Errorf("--%s: want a URL such as https://parley.acme.com", flag)
-		}
-	}
-	for one := range strings.SplitSeq(s.NATS, ",") {
-		if one = strings.TrimSpace(one); !strings.Contains(one, "://") {
-			one = "nats://" + one
-		}
-		if u, err := url.Parse(one); s.NATS != "" && (err != nil || u.Host == "") {
-			return errors.New("--nats: want a URL such as nats://nats.example.com:4222, or several with commas between them")
+	var faults []error
+	for _, one := range []struct{ flag, url string }{{"http-url", s.HTTPURL}, {"oidc-issuer", s.OIDC.Issuer}, {"oidc-audience", s.OIDC.Audience}, {"embeddings", s.Embeddings.URL}} {
+		if u, err := url.Parse(one.url); one.url != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "") {
+			faults = append(faults, fault(fmt.Errorf("--%s: want a URL such as https://parley.acme.com", one.flag), one.flag))
 		}
 	}
 	if strings.Contains(s.LogOrigin, "+") || strings.ContainsFunc(s.LogOrigin, unicode.IsSpace) {
-		return fmt.Errorf("--log-origin: want a name without spaces and +, not %q", s.LogOrigin)
+		faults = append(faults, fault(fmt.Errorf("--log-origin: want a name without spaces and +, not %q", s.LogOrigin), "log-origin"))
 	}
-	return nil
+	return errors.Join(faults...)
 }
 
 // checkLimits refuses limits of nothing.
 func checkLimits(flags *pflag.FlagSet) error {
+	var faults []error
 	for _, f := range keysOf(flags) {
 		text := f.Value.String()
 		if !strings.HasPrefix(f.Name, "limit-") || text == f.DefValue {
@@ -74,8 +73,8 @@ func checkLimits(flags *pflag.FlagSet) error {
 		}
 		n, err := strconv.ParseFloat(text, 64)
 		if text == "0s" || err == nil && (n == 0 || n < 0 && n != -1) {
-			return fmt.Errorf("--%s is above 0, or -1 for unlimited", f.Name)
+			faults = append(faults, fault(fmt.Errorf("--%s is above 0, or -1 for unlimited", f.Name), f.Name))
 		}
 	}
-	return nil
+	return errors.Join(faults...)
 }

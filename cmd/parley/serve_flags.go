@@ -163,18 +163,19 @@ const minInboxAge = time.Hour
 
 // checkRetention checks the retention flags.
 func (s *serve) checkRetention(flags *pflag.FlagSet) error {
+	var faults []error
 	for _, name := range []string{"archive-after", "keep-closed", "keep-failed"} {
 		if d, err := flags.GetDuration(name); err != nil || d < 0 {
-			return usage(fmt.Errorf("--%s is a duration of 0 or more", name))
+			faults = append(faults, fault(fmt.Errorf("--%s is a duration of 0 or more", name), name))
 		}
 	}
 	deletes := s.Archive.Closed > 0 || s.Archive.Failed > 0
 	if s.Archive.After == 0 && deletes {
-		return usage(errors.New("--keep-closed and --keep-failed need --archive-after: sessions are deleted from the archive only"))
+		faults = append(faults, fault(errors.New("--keep-closed and --keep-failed need --archive-after: sessions are deleted from the archive only"), "archive-after", "keep-closed", "keep-failed"))
 	}
 	s.Archive.IfThere = !deletes && !flags.Changed("archive-after")
 	if s.InboxAge < minInboxAge && flags.Changed("keep-inbox") {
-		return usage(fmt.Errorf("--keep-inbox is at least %s, so that a principal can be offline for a while", minInboxAge))
+		faults = append(faults, fault(fmt.Errorf("--keep-inbox is at least %s, so that a principal can be offline for a while", minInboxAge), "keep-inbox"))
 	}
-	return nil
+	return errors.Join(faults...)
 }
