@@ -114,11 +114,16 @@ func (p topPage) text(s render.Style) string {
 	line()
 	line("BROKER", "READY", "VERSION", "PARTITIONS", "CACHED", "MEMORY", "DISK FREE")
 	for _, b := range p.Brokers {
-		if b.Error != "" {
-			line(harmless(b.Monitor), "no", harmless(b.Error))
+		if b.Error != "" { // which is below the table: it would widen a column
+			line(harmless(b.Monitor), "no", "", "", "", "", "")
 			continue
 		}
 		line(harmless(b.Monitor), map[bool]string{true: "yes", false: "no"}[b.Ready], harmless(b.Version), b.Partitions, b.Cached, mebibytes(b.Memory), mebibytes(b.DiskFree))
+	}
+	for _, b := range p.Brokers {
+		if b.Error != "" {
+			line(harmless(b.Monitor) + ": " + harmless(b.Error))
+		}
 	}
 	line()
 	line("ACTS/s", "ACCEPTED", "REPEATED", "REFUSED")

@@ -69,6 +69,25 @@ func TestTop(t *testing.T) {
 	}
 }
 
+// A broker that does not answer has a row as wide as the others', and below them why.
+func TestTopColumns(t *testing.T) {
+	t.Parallel()
+	alive := api.BrokerUse{Ready: true, Version: "0.1.0", Partitions: 64}
+	p := topPage{Brokers: []topBroker{{Monitor: "a:1", BrokerUse: alive}, {Monitor: "broker-2.example:8081", Error: "dial tcp: connection refused"}, {Monitor: "c:1", BrokerUse: alive}}}
+	lines := strings.Split(p.text(render.Style{}), "\n")[2:]
+	for _, column := range []struct{ title, value string }{{"READY", "yes"}, {"VERSION", "0.1.0"}, {"PARTITIONS", "64"}} {
+		at := strings.Index(lines[0], column.title)
+		for _, n := range []int{1, 3} {
+			if !strings.HasPrefix(lines[n][at:], column.value) {
+				t.Errorf("%s is not below %s:\n%s", column.value, column.title, strings.Join(lines, "\n"))
+			}
+		}
+	}
+	if lines[4] != "broker-2.example:8081: dial tcp: connection refused" {
+		t.Errorf("%q", lines[4])
+	}
+}
+
 // What is no monitor is refused, and nothing of what it says reaches the terminal as it is.
 func TestTopRefuses(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -21,9 +22,24 @@ type logger struct {
 const writeError = "critical write error"
 
 func (l *logger) Noticef(format string, v ...any) { l.out.Info(fmt.Sprintf(format, v...)) }
-func (l *logger) Warnf(format string, v ...any)   { l.out.Warn(fmt.Sprintf(format, v...)) }
 func (l *logger) Debugf(format string, v ...any)  { l.out.Debug(fmt.Sprintf(format, v...)) }
 func (l *logger) Tracef(format string, v ...any)  { l.out.Debug(fmt.Sprintf(format, v...)) }
+
+// afterKill are in the warnings of a start after a kill: what the server notes of a stream now and then is older than
+// its messages, so it reads those again. Of messages that are missing or torn it has other lines.
+var afterKill = []string{
+	"Stream state outdated, last block has additional entries", "Stream state outdated, found extra blocks",
+	"Recovering stream state from index errored: prior state file", "state is outdated; attempting to recover",
+}
+
+func (l *logger) Warnf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...)
+	if slices.ContainsFunc(afterKill, func(part string) bool { return strings.Contains(text, part) }) {
+		l.out.Info(text)
+		return
+	}
+	l.out.Warn(text)
+}
 
 func (l *logger) Errorf(format string, v ...any) {
 	err := fmt.Errorf(format, v...)
