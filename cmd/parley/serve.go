@@ -102,6 +102,8 @@ func (s *serve) run(cmd *cobra.Command) error {
 	if err != nil {
 		return s.explainStart(err)
 	}
+	broker := zap.String("broker", n.ID)
+	s.Log = s.Log.With(broker) // what this command logs names it, too
 	s.started(cmd, n)
 	if err := s.kit.serves(ctx, n, s.scheme(), cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
 		return err
@@ -109,7 +111,9 @@ func (s *serve) run(cmd *cobra.Command) error {
 	failed := s.reloads(ctx, cmd, hangups, n, again)
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
-	return errors.Join(failed, n.Close(ending))
+	err = n.Close(ending)
+	s.note(cmd, "parley: broker "+n.ID+" has stopped", broker)
+	return errors.Join(failed, err)
 }
 
 // gcPercent is GOGC for a broker: about 5 % less CPU than at 100, for up to half more heap. A larger one

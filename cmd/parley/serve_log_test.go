@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -51,6 +52,7 @@ func TestLogJSON(t *testing.T) {
 			t.Errorf("%s is missing in %v", field, last)
 		}
 	}
+	id := last["broker"]
 	second, words := run("--data", data, "--listen", "127.0.0.1:0", "--http", "")
 	var ends map[string]any
 	for next(words) == nil {
@@ -61,6 +63,9 @@ func TestLogJSON(t *testing.T) {
 	}
 	testkit.Must(t, parley.Process.Signal(syscall.SIGTERM))
 	for next(lines) == nil { // each line is checked
+	}
+	if msg, _ := last["msg"].(string); last["broker"] != id || !strings.HasSuffix(msg, " has stopped") {
+		t.Errorf("the last line of broker %v is %v", id, last)
 	}
 	testkit.Must(t, parley.Wait())
 }

@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,6 +63,7 @@ func givenAgain(flags *pflag.FlagSet) func() (*serve, *pflag.FlagSet, error) {
 
 // reloads reads the configuration again at each SIGHUP, until the broker stops, or must stop.
 func (s *serve) reloads(ctx context.Context, cmd *cobra.Command, hangups <-chan os.Signal, n *server.Server, again func() (*serve, *pflag.FlagSet, error)) error {
+	before := atRunTime(cmd.Flags(), cmd.Flags())
 	for {
 		select {
 		case <-ctx.Done():
@@ -81,9 +86,44 @@ func (s *serve) reloads(ctx context.Context, cmd *cobra.Command, hangups <-chan 
 			if keys := needRestart(cmd.Flags(), flags); len(keys) > 0 {
 				s.Log.Warn("SIGHUP: restart needed for: " + strings.Join(keys, ", "))
 			}
-			s.note(cmd, "parley: SIGHUP: configuration and certificates are read again")
+			now := atRunTime(cmd.Flags(), flags)
+			s.note(cmd, "parley: SIGHUP: configuration and certificates are read again; "+changedKeys(before, now), zap.String("broker", n.ID))
+			before = now
 		}
 	}
+}
+
+// atRunTime has what a reload takes: by key its value and, if it names a file, which contents that has.
+func atRunTime(started, now *pflag.FlagSet) map[string]string {
+	all := map[string]string{}
+	for _, f := range keysOf(now) {
+		certificate := f.Name == "tls-cert" || f.Name == "tls-key"
+		if certificate { // which stays where it was at the start
+			f = started.Lookup(f.Name)
+		}
+		switch value := f.Value.String(); {
+		case certificate || reloadable(f.Name) && f.Value.Type() == "file":
+			text, _ := os.ReadFile(value) // what is no file has no contents
+			all[f.Name] = fmt.Sprintf("%s %x", value, sha256.Sum256(text))
+		case reloadable(f.Name):
+			all[f.Name] = value
+		}
+	}
+	return all
+}
+
+// changedKeys says which keys have other values or files than before.
+func changedKeys(before, now map[string]string) string {
+	var keys []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if before[name] != now[name] {
+			keys = append(keys, name)
+		}
+	}
+	if len(keys) == 0 {
+		return "the keys and their files are as they were"
+	}
+	return "changed: " + strings.Join(keys, ", ")
 }
 
 // needRestart are the keys that have other values now than at the start, and do not change at run time.

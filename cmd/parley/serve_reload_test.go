@@ -71,7 +71,8 @@ func TestSIGHUP(t *testing.T) {
 	testkit.Must(t, put(1))
 	full(2)
 	configure("limit-schemas: 2\nlog-level: info\nescalations: rules.yaml\n")
-	hangup(again)
+	hangup(again + "; changed: limit-schemas, log-level")
+	hangup(again + "; the keys and their files are as they were")
 	testkit.Must(t, put(2))
 	full(3)
 
@@ -84,11 +85,16 @@ func TestSIGHUP(t *testing.T) {
 	full(3)
 	write("rules.yaml", "organisations: {acme.com: {groups: {board: ['human://acme.com/boss']}}}\n")
 	configure("limit-schemas: 3\nlimit-streams: 10\nescalations: rules.yaml\nsync: 1s\nhttp-origins: [https://acme.com]\n")
-	hangup("SIGHUP: restart needed for: http-origins, sync", again)
+	hangup("SIGHUP: restart needed for: http-origins, sync", again+"; changed: escalations, limit-schemas, log-level")
 	testkit.Must(t, put(3))
 
 	testkit.Must(t, parley.Process.Signal(syscall.SIGTERM))
+	last := ""
 	for lines.Scan() {
+		last = lines.Text()
+	}
+	if !strings.HasSuffix(last, " has stopped") {
+		t.Errorf("the last line is %q", last)
 	}
 	testkit.Must(t, parley.Wait())
 }

@@ -81,10 +81,10 @@ func (s *serve) facts(n *server.Server) []fact {
 // notices logs what is said at every level of the log.
 func notices(cmd *cobra.Command) *zap.Logger { return logTo(cmd.ErrOrStderr(), zap.InfoLevel, true) }
 
-// note says what is no line of the log: with --log-json it is one.
-func (s *serve) note(cmd *cobra.Command, text string) {
+// note says what is no line of the log: with --log-json it is one, with fields.
+func (s *serve) note(cmd *cobra.Command, text string, fields ...zap.Field) {
 	if s.logJSON {
-		notices(cmd).Info(text)
+		notices(cmd).Info(text, fields...)
 		return
 	}
 	note(cmd, text)
