@@ -68,6 +68,17 @@ func readBrokerKey(dir string) (b brokerKey, err error) {
 	return b, b.readSecret(dir)
 }
 
+// BrokerKeys are the keys that have signed receipts, from the key files of a data directory. They may be in use. It
+// changes nothing.
+func BrokerKeys(dir string) (performatives.KeyHistory, error) {
+	key, err := readBrokerKey(dir)
+	if err != nil || key.history != nil {
+		return key.history, err
+	}
+	public, err := key.pair.PublicKey()
+	return performatives.KeyHistory{{Key: performatives.Key(public)}}, err
+}
+
 // newest sees to it that the seed is that of the newest key, which may still wait in nextSeed.
 func (b *brokerKey) newest(dir string) error {
 	if b.history == nil {

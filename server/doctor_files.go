@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
+	"github.com/parley-asp/parley/broker/ledger"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -60,11 +61,18 @@ func (e *examiner) files() (store bool) {
 		}
 		e.add(status, "disk", do, "%d MiB are free for %s", free>>20, dir)
 	}
-	e.keys(dir)
+	e.keys(dir, store)
 	if store && !e.running {
 		e.shards(dir)
 	}
 	return store
+}
+
+// foreign reports whether the broker's key is not the one with which this directory's store was written: that signed the
+// newest checkpoint of the public log, which is beside the store.
+func foreign(dir string, key brokerKey) bool {
+	checkpoint, err := checkpointFile{filepath.Join(dir, CheckpointFile)}.Load()
+	return err == nil && ledger.Foreign(checkpoint, key.secret)
 }
 
 // shards counts the streams with transcripts of a store that no broker has open.
@@ -142,8 +150,8 @@ func (e *examiner) clock(of string, theirs, ours time.Time) {
 	}
 }
 
-// keys examines the key files: whether they are there, hold a seed, and who can read them.
-func (e *examiner) keys(dir string) {
+// keys examines the key files: whether they are there, hold a seed, are of this store, and who can read them.
+func (e *examiner) keys(dir string, store bool) {
 	good := true
 	fault := func(status Status, do, what string, args ...any) {
 		good = false
@@ -157,6 +165,9 @@ func (e *examiner) keys(dir string) {
 	switch {
 	case lost || forged:
 		fault(Fail, "Restore "+BrokerSeed+", "+BrokerKeysFile+" and "+BrokerSecret+" from a backup or another broker: without them the broker does not start.", "%s: %v", dir, err)
+	case err == nil && store && foreign(dir, key):
+		fault(Fail, "Restore "+BrokerSeed+" from a backup, and with it "+BrokerKeysFile+" and "+BrokerSecret+" if the key was rotated: with this one the broker does not start.",
+			"%s: %s is of another installation than the store", dir, BrokerSeed)
 	case err == nil, errors.Is(err, fs.ErrNotExist), unread != nil && err.Error() == unread.Error():
 		// There is no fault, or the one of the seed, which is told below.
 	case errors.Is(err, fs.ErrPermission):

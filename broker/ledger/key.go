@@ -5,6 +5,7 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -30,14 +31,11 @@ func (l *Ledger) openKey() error {
 	if len(l.o.Secret) == 0 {
 		return nil
 	}
-	seed, err := hkdf.Expand(sha256.New, l.o.Secret, purpose, ed25519.SeedSize)
+	seed, key, err := derive(l.o.Secret, l.origin)
 	if err != nil {
 		return err
 	}
-	public, _ := ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
-	if l.key, err = note.NewEd25519VerifierKey(l.origin, public); err != nil {
-		return fmt.Errorf("the log's origin %q: %w", l.origin, err)
-	}
+	l.key = key
 	if l.verifier, err = inclusion.ParseKey(l.key); err != nil {
 		return err
 	}
@@ -54,6 +52,33 @@ func (l *Ledger) openKey() error {
 		return fmt.Errorf("the log's origin %q: %w", l.origin, err)
 	}
 	return nil
+}
+
+// derive makes the log's key of the secret: its seed, and what verifies it.
+func derive(secret []byte, origin string) (seed []byte, key string, err error) {
+	if seed, err = hkdf.Expand(sha256.New, secret, purpose, ed25519.SeedSize); err != nil {
+		return nil, "", err
+	}
+	public, _ := ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
+	if key, err = note.NewEd25519VerifierKey(origin, public); err != nil {
+		return nil, "", fmt.Errorf("the log's origin %q: %w", origin, err)
+	}
+	return seed, key, nil
+}
+
+// Foreign reports whether another installation than the one with this secret signed a checkpoint, whatever its log is called.
+func Foreign(checkpoint string, secret []byte) bool {
+	origin, _, _ := strings.Cut(checkpoint, "\n")
+	_, key, err := derive(secret, origin)
+	if err != nil {
+		return false
+	}
+	verifier, err := inclusion.ParseKey(key)
+	if err == nil {
+		_, err = inclusion.Open(checkpoint, verifier)
+	}
+	_, unsigned := errors.AsType[*note.UnverifiedNoteError](err)
+	return unsigned
 }
 
 // Origin is the log's name.

@@ -71,12 +71,21 @@ key, whole.`,
 }
 
 func keysShow() *cobra.Command {
-	return &cobra.Command{
+	var offline bool
+	cmd := &cobra.Command{
 		Use: "show broker", Short: "print the keys that have signed receipts", Args: ofBroker,
 		Long: `Prints every key that has signed the broker's receipts, the first one first. With
---json it is what the --broker-keys of verify commands takes.`,
-		Example: "  parley keys show broker --json > broker.keys.json",
+--json it is what the --broker-keys of verify commands takes. With --offline no
+broker has to run: the key files in --data say it.`,
+		Example: "  parley keys show broker --json > broker.keys.json\n  parley keys show broker --offline --data /var/lib/parley",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if offline {
+				history, err := server.BrokerKeys(text(cmd, "data"))
+				if err != nil {
+					return err
+				}
+				return showKeys(cmd, history, "")
+			}
 			return with(cmd, func(ctx context.Context, c connection) error {
 				info, err := c.Broker(ctx)
 				if err == nil {
@@ -89,23 +98,30 @@ func keysShow() *cobra.Command {
 				if len(history) == 0 {
 					history = performatives.KeyHistory{{Key: info.Key}}
 				}
-				return show(cmd, history, func(render.Style) string {
-					var b strings.Builder
-					for i, r := range history {
-						since := r.Since
-						if i == 0 {
-							since = "the first"
-							if len(history) == 1 && info.Since != "" {
-								since = info.Since
-							}
-						}
-						fmt.Fprintf(&b, "%s  %s\n", r.Key, since)
-					}
-					return b.String()
-				})
+				return showKeys(cmd, history, info.Since)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&offline, "offline", false, "read the key files in --data, and ask no broker")
+	return cmd
+}
+
+// showKeys prints a history of keys. since is when its only key is from, if that is known.
+func showKeys(cmd *cobra.Command, history performatives.KeyHistory, since string) error {
+	return show(cmd, history, func(render.Style) string {
+		var b strings.Builder
+		for i, r := range history {
+			at := r.Since
+			if i == 0 {
+				at = "the first"
+				if len(history) == 1 && since != "" {
+					at = since
+				}
+			}
+			fmt.Fprintf(&b, "%s  %s\n", r.Key, at)
+		}
+		return b.String()
+	})
 }
 
 // brokerTrust are the flags that say which keys of a broker a verifier trusts.
