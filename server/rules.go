@@ -1,11 +1,9 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	_ "time/tzdata" // calendars name time zones, which the machine may lack
@@ -13,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/strictyaml"
 )
 
 // ReadRules reads the escalation rules from a YAML or JSON file and checks them.
@@ -28,9 +27,7 @@ func ReadRules(path string) (*escalation.Rules, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	rules := new(escalation.Rules)
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(rules); err != nil && !errors.Is(err, io.EOF) {
+	if err := strictyaml.Decode(data, rules); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, cmp.Or(wrongTime(&document), err))
 	}
 	if err := rules.Check(); err != nil {
@@ -55,7 +52,11 @@ func wrongTime(node *yaml.Node) error {
 			if child.Kind == yaml.ScalarNode {
 				into = new(escalation.Duration)
 			}
-			if err := child.Decode(into); err != nil {
+			err := child.Decode(into)
+			if _, ok := errors.AsType[*yaml.TypeError](err); ok {
+				err = errors.New("want a duration such as 4h, or one for each urgency")
+			}
+			if err != nil {
 				return fmt.Errorf("line %d: %s: %w", child.Line, key, err)
 			}
 		}

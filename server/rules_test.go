@@ -49,6 +49,9 @@ func TestReadRulesFaults(t *testing.T) {
 		"organisations:\n  acme.com:\n    deny: {reasons: [Above the budget, '']}\n":                                    "line 3: organisations: acme.com: deny: a reason is empty",
 		"organisations: {acme.com: {deny: {reasons: [a, a]}}}":                                                          `deny: "a" is there twice`,
 		"organisations: {acme.com: {deny: {reason: required}}}":                                                         "field reason not found",
+		"organisations:\n  acme.com:\n    groups: [g]\n":                                                                "line 3: groups: want keys with values",
+		"organisations: {acme.com: {rules: [{approvers: ['human://acme.com/a'], quorum: two}]}}":                        "line 1: quorum: want a whole number",
+		"organisations: {acme.com: {due: [1h]}}":                                                                        "line 1: due: want a duration such as 4h, or one for each urgency",
 		"organisations: {acme.com: {due: {soon: 1h}}}":                                                                  `line 1: due: there is no urgency "soon"`,
 		"organisations:\n  acme.com:\n    groups: {due: ['human://acme.com/a']}\n    remind: soon\n":                    `line 4: remind: time: invalid duration "soon"`,
 		"organisations:\n  acme.com:\n    rules:\n      - approvers: []\n        chain:\n          - due: {low: -4h}\n": "line 6: due: -4h is below zero",
@@ -62,7 +65,7 @@ func TestReadRulesFaults(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "escalations.yaml")
 		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
-		if _, err := server.ReadRules(path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := server.ReadRules(path); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "escalation.") {
 			t.Errorf("%s\n: %v; want %s", text, err, want)
 		}
 	}

@@ -14,15 +14,13 @@
 package negotiator
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/parley-asp/parley/internal/strictyaml"
 )
 
 // A Policy is a mandate.
@@ -52,9 +50,7 @@ type Issue struct {
 // Parse reads a policy and refuses one that does not make sense.
 func Parse(text []byte) (*Policy, error) {
 	p := &Policy{Aspiration: 1, Curve: 1, Rounds: 5, Type: "service-agreement", Subject: "an offer"}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(p); err != nil && !errors.Is(err, io.EOF) {
+	if err := strictyaml.Decode(text, p); err != nil {
 		return nil, err
 	}
 	switch {

@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"bytes"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -13,9 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/internal/strictyaml"
 	"github.com/parley-asp/parley/internal/webhook"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -89,9 +87,7 @@ func Load(path string) (*Config, error) {
 		return nil, err
 	}
 	c := new(Config)
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(c); err != nil {
+	if err := strictyaml.Decode(data, c); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := c.complete(filepath.Dir(path)); err != nil {

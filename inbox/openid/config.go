@@ -1,19 +1,16 @@
 package openid
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/parley-asp/parley/internal/strictyaml"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -45,9 +42,7 @@ func Load(path string) (*Config, error) {
 		return nil, err
 	}
 	c := new(Config)
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+	if err := strictyaml.Decode(data, c); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := c.complete(filepath.Dir(path)); err != nil {

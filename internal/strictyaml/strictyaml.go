@@ -1,0 +1,99 @@
+// Package strictyaml reads configuration files of which every field must be known. Its errors name the lines and fields
+// of a file, and not the types of Go.
+package strictyaml
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Decode reads a file of YAML or JSON. An unknown field is an error. An empty file has no fields.
+func Decode(data []byte, into any) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	err := decoder.Decode(into)
+	wrong, ok := errors.AsType[*yaml.TypeError](err)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case !ok:
+		return err
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return err
+	}
+	var faults []error
+	for _, line := range wrong.Errors {
+		faults = append(faults, errors.New(plain(line, &document)))
+	}
+	return errors.Join(faults...)
+}
+
+var (
+	inType = regexp.MustCompile(` in type \S+$`)
+	ofType = regexp.MustCompile("(?s)^line (\\d+): cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.+)$")
+)
+
+// kinds are YAML's, and types those of Go, as people call them.
+var (
+	kinds = map[string]string{
+		"!!str": "a text", "!!int": "a number", "!!float": "a number", "!!bool": "true or false", "!!seq": "a list", "!!map": "keys with values", "!!timestamp": "a date",
+	}
+	types = map[string]string{"int": "a whole number", "float64": "a number", "bool": "true or false", "string": "a text"}
+)
+
+// plain says what yaml does, in the words of the file.
+func plain(fault string, document *yaml.Node) string {
+	m := ofType.FindStringSubmatch(fault)
+	if m == nil {
+		return inType.ReplaceAllString(fault, "")
+	}
+	line, _ := strconv.Atoi(m[1]) // they are digits
+	says := "cannot be " + kinds[m[2]]
+	want := types[m[4]]
+	switch {
+	case strings.HasPrefix(m[4], "[]"):
+		want = "a list"
+	case strings.HasPrefix(m[4], "map["):
+		want = "keys with values"
+	}
+	if want != "" {
+		says = "want " + want
+	}
+	names := map[string]bool{}
+	find(document, "", func(name string, value *yaml.Node) {
+		if name != "" && value.Line == line && value.ShortTag() == m[2] && strings.HasPrefix(value.Value, strings.TrimSuffix(m[3], "...")) {
+			names[name] = true
+		}
+	})
+	if len(names) != 1 { // more values of the line could be meant
+		return fmt.Sprintf("line %d: %s", line, says)
+	}
+	for name := range names {
+		says = fmt.Sprintf("line %d: %s: %s", line, name, says)
+	}
+	return says
+}
+
+// find visits the values below a node, each with the name of its field, or of that of its list.
+func find(node *yaml.Node, of string, visit func(name string, value *yaml.Node)) {
+	for n, child := range node.Content {
+		name := of
+		if node.Kind == yaml.MappingNode {
+			if n%2 == 0 {
+				continue // a key
+			}
+			name = node.Content[n-1].Value
+		}
+		visit(name, child)
+		find(child, name, visit)
+	}
+}

@@ -1,0 +1,44 @@
+package strictyaml_test
+
+import (
+	"testing"
+
+	"github.com/parley-asp/parley/internal/strictyaml"
+)
+
+type level struct {
+	Quorum int                `yaml:"quorum"`
+	Share  float64            `yaml:"share"`
+	Open   bool               `yaml:"open"`
+	Name   string             `yaml:"name"`
+	Who    []string           `yaml:"who"`
+	By     map[string]float64 `yaml:"by"`
+	Next   *level             `yaml:"next"`
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", "quorum: 2\nnext: {name: a}": "",
+		"name: a\nquorom: 2":   "line 2: field quorom not found",
+		"next:\n  quorum: two": "line 2: quorum: want a whole number",
+		"{quorum: 1, next: {share: a, quorum: many-of-them}}": "line 1: share: want a number\nline 1: quorum: want a whole number",
+		"open: [a]":            "line 1: open: want true or false",
+		"name: {a: b}":         "line 1: name: want a text",
+		"who: bob":             "line 1: who: want a list",
+		"by: none":             "line 1: by: want keys with values",
+		"who:\n  - {a: b}":     "line 2: who: want a text",
+		"next: bob":            "line 1: next: cannot be a text",
+		"{name: x, quorum: x}": "line 1: want a whole number",
+		"quorum: [":            "yaml: line 1: did not find expected node content",
+		"name: a\nname: b":     "line 2: mapping key \"name\" already defined at line 1",
+	} {
+		got := ""
+		if err := strictyaml.Decode([]byte(text), new(level)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s\n: %q, want %q", text, got, want)
+		}
+	}
+}
