@@ -89,7 +89,7 @@ func withLines(flags *pflag.FlagSet, err error) error {
 		}
 		return errors.Join(all...)
 	}
-	if wrong, ok := err.(*server.Fault); ok {
+	if wrong, ok := errors.AsType[*server.Fault](err); ok {
 		for _, name := range wrong.Flags {
 			if f := flags.Lookup(name); f != nil && f.Annotations[atLine] != nil {
 				return fmt.Errorf("%s: %w", f.Annotations[atLine][0], err)
