@@ -131,22 +131,46 @@ func (b *Bucket) CatchUp(ctx context.Context) error {
 	return err
 }
 
+// markersFor is how long a bucket remembers that a key was taken away. Brokers that were cut off for so long are gone.
+const markersFor = 7 * 24 * time.Hour
+
 // Watch calls saw with all that the bucket holds before it returns, and then in
-// the background with what changes.
+// the background with what changes. It also has the bucket forget the names of keys that were taken away long ago.
 func (b *Bucket) Watch(ctx context.Context, work *background.Group, saw func(Entry)) error {
+	return b.watch(ctx, work, markersFor, saw)
+}
+
+func (b *Bucket) watch(ctx context.Context, work *background.Group, markersFor time.Duration, saw func(Entry)) error {
 	held, err := b.Revision(ctx)
 	if err != nil {
 		return err
 	}
-	prefix := "$KV." + b.name + "."
+	prefix, before := "$KV."+b.name+".", time.Now().Add(-markersFor)
+	var markers []Message
 	err = b.store.FollowAll(ctx, work, api.StreamOf(b.name), func(m Message) {
-		saw(Entry{strings.TrimPrefix(m.Subject, prefix), m.Data, m.Sequence, m.Header.Get(operationHeader) != ""})
+		deleted := m.Header.Get(operationHeader) != ""
+		if deleted && m.Sequence <= held && m.Time.Before(before) {
+			markers = append(markers, m)
+		}
+		saw(Entry{strings.TrimPrefix(m.Subject, prefix), m.Data, m.Sequence, deleted})
 		b.delivered(m.Sequence)
 	})
 	if err == nil {
 		b.delivered(held) // the newest may have been taken away
+		work.Go(func(ctx context.Context) { b.forget(ctx, markers) })
 	}
 	return err
+}
+
+// forget takes markers away. What it does not come to is left to the next start.
+func (b *Bucket) forget(ctx context.Context, markers []Message) {
+	if len(markers) == 0 {
+		return
+	}
+	known, err := b.store.stream(ctx, api.StreamOf(b.name))
+	for n := 0; err == nil && n < len(markers); n++ {
+		err = known.Purge(ctx, jetstream.WithPurgeSubject(markers[n].Subject), jetstream.WithPurgeSequence(markers[n].Sequence+1))
+	}
 }
 
 // operationHeader is of what takes a key away.

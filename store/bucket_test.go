@@ -79,3 +79,44 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 	natskit.Must(t, bucket.CatchUp(t.Context()))
 }
+
+// The names of keys that were taken away long ago are forgotten, and nothing else is.
+func TestMarkersAreForgotten(t *testing.T) {
+	t.Parallel()
+	nc := natskit.StartServer(t).Connect()
+	s, err := store.Open(t.Context(), store.Options{Conn: nc})
+	natskit.Must(t, err)
+	defer s.Close()
+	bucket, err := s.Bucket(t.Context(), "TEST", "", 0)
+	natskit.Must(t, err)
+	for _, key := range []string{"kept", "gone", "again"} {
+		_, err = bucket.Put(t.Context(), key, []byte("1"))
+		natskit.Must(t, err)
+	}
+	natskit.Must(t, bucket.Delete(t.Context(), "gone"))
+	natskit.Must(t, bucket.Delete(t.Context(), "again"))
+	_, err = bucket.Create(t.Context(), "again", []byte("2"))
+	natskit.Must(t, err)
+	js, err := jetstream.New(nc)
+	natskit.Must(t, err)
+	stream, err := js.Stream(t.Context(), api.StreamOf("TEST"))
+	natskit.Must(t, err)
+	keys := func() map[string]uint64 {
+		info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(">"))
+		natskit.Must(t, err)
+		return info.State.Subjects
+	}
+	work := background.New()
+	defer work.Close()
+	natskit.Must(t, bucket.Watch(t.Context(), work, func(store.Entry) {}))
+	if got := keys(); len(got) != 3 {
+		t.Errorf("a start that comes soon leaves %v", got)
+	}
+	natskit.Must(t, bucket.WatchFor(t.Context(), work, 0, func(store.Entry) {}))
+	natskit.Eventually(t, "the name of the key is gone", func() bool { return keys()["$KV.TEST.gone"] == 0 })
+	if got := keys(); len(got) != 2 || got["$KV.TEST.kept"] != 1 || got["$KV.TEST.again"] != 1 {
+		t.Errorf("the bucket has %v", got)
+	}
+	_, err = bucket.Create(t.Context(), "gone", []byte("3"))
+	natskit.Must(t, err)
+}

@@ -85,6 +85,24 @@ func with(cmd *cobra.Command, do func(context.Context, connection) error) error 
 	return explain(cmd, do(ctx, c))
 }
 
+// manyTimes connects, and calls do, until the user interrupts it. --timeout limits each request.
+func manyTimes(cmd *cobra.Command, do func(context.Context, connection) error) error {
+	wait, err := cmd.Flags().GetDuration("timeout")
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	first, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	c, err := connect(first, cmd, client.Limit(wait))
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // everything was answered
+	return explain(cmd, do(ctx, c))
+}
+
 // follows connects, and calls do until it ends or the user interrupts it, which is no error.
 func follows(cmd *cobra.Command, do func(context.Context, connection) error) error {
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -65,48 +63,34 @@ and --after goes on where an audit of all sessions was interrupted.`,
 	return cmd
 }
 
-// broker verifies sessions of a broker. --timeout limits each request.
+// broker verifies sessions of a broker.
 func (v *verify) broker(cmd *cobra.Command, args []string) error {
-	wait, err := cmd.Flags().GetDuration("timeout")
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	first, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	c, err := connect(first, cmd, client.Limit(wait))
-	if err != nil {
-		return err
-	}
-	defer c.Close() //nolint:errcheck // everything was answered
-	info, err := c.Broker(ctx)
-	if err != nil {
-		return explain(cmd, err)
-	}
-	if v.trust.keys.IsZero() {
-		if v.trust.keys, err = info.Keys.Trust(cmp.Or(v.trust.key, info.Key)); err != nil {
+	return manyTimes(cmd, func(ctx context.Context, c connection) error {
+		info, err := c.Broker(ctx)
+		if err != nil {
 			return err
 		}
-	}
-	if v.trust.key == "" {
-		v.trust.key = info.Key
-		v.expect.AllowUnsigned = v.expect.AllowUnsigned || info.Dev
-	}
-	if v.all {
-		if args, err = every(ctx, cmd, c); err != nil {
-			return explain(cmd, err)
+		if v.trust.keys.IsZero() {
+			if v.trust.keys, err = info.Keys.Trust(cmp.Or(v.trust.key, info.Key)); err != nil {
+				return err
+			}
 		}
-		args = later(args, v.after)
-	}
-	known, err := v.each(ctx, cmd, c, args)
-	switch {
-	case err != nil:
-		return explain(cmd, err)
-	case v.all && c.operator != nil && v.next == "":
-		return explain(cmd, v.strays(ctx, c, known))
-	}
-	return nil
+		if v.trust.key == "" {
+			v.trust.key = info.Key
+			v.expect.AllowUnsigned = v.expect.AllowUnsigned || info.Dev
+		}
+		if v.all {
+			if args, err = every(ctx, cmd, c); err != nil {
+				return err
+			}
+			args = later(args, v.after)
+		}
+		known, err := v.each(ctx, cmd, c, args)
+		if err == nil && v.all && c.operator != nil && v.next == "" {
+			err = v.strays(ctx, c, known)
+		}
+		return err
+	})
 }
 
 // every returns the sessions of the store, for an operator, and of the list. One

@@ -18,14 +18,16 @@ func sessionErase() *cobra.Command {
 	var who string
 	cmd := &cobra.Command{
 		Use: "erase [ID | --with URI]", Short: "erase what was said in sessions that have ended",
-		Long: `Erases an archived session for everybody, or all of one person. Hashes, receipts
-and the public log's proofs are left; 'parley session verify' names what they no
-longer prove. It does not reach backups and what participants have exported. Said
-again, it goes on where it was interrupted. Only an operator can erase, and only
-where brokers have --erasure.
+		Long: `Erases an archived session for everybody. Hashes, receipts and the public log's
+proofs are left; 'parley session verify' names what they no longer prove. It does
+not reach backups and what participants have exported. Said again, it goes on
+where it was interrupted. Only an operator can erase, and only where brokers have
+--erasure.
 
---with erases each session that 'parley session ls --with' lists. It exits with 1 if
-some are left, and says why, such as a session that has not ended.`,
+--with erases each session that 'parley session ls --with' lists, and exits with 1 if
+some are left, such as one that has not ended. It does not find a human who only
+claimed or commented an item of the inbox: erase the session of that item.
+--timeout applies to each session.`,
 		Example: `  parley session erase ` + exampleSession + ` --yes
   parley session erase --with human://acme.com/bob --yes`,
 		ValidArgsFunction: completeFirst(completeSessions),
@@ -33,56 +35,64 @@ some are left, and says why, such as a session that has not ended.`,
 			if err := args(cobra.MaximumNArgs(1))(cmd, given); err != nil {
 				return err
 			}
+			_, wrong := performatives.ParseAgent(who)
 			switch {
-			case (len(given) == 1) == (who != ""):
+			case (len(given) == 1) == cmd.Flags().Changed("with"):
 				return usage(errors.New("name a session, or whose sessions by --with"))
+			case len(given) == 0 && wrong != nil:
+				return usage(fmt.Errorf("--with: %w", wrong))
 			case !yes:
 				return usage(errors.New("nobody can undo this: confirm it with --yes"))
 			}
 			return nil
 		},
+		RunE: func(cmd *cobra.Command, given []string) error {
+			if text(cmd, "as") != "" {
+				return usage(errors.New("only an operator can do this: omit --as"))
+			}
+			return manyTimes(cmd, func(ctx context.Context, c connection) error {
+				if len(given) == 0 {
+					return eraseAll(ctx, cmd, c, who)
+				}
+				id, err := c.sessionID(ctx, given[0])
+				if err != nil {
+					return err
+				}
+				reply, err := client.Do(ctx, c, api.SessionErase, api.EraseSession{Session: id})
+				if err != nil {
+					return err
+				}
+				return show(cmd, reply, func(render.Style) string { return erased(reply) })
+			})
+		},
 	}
-	cmd.Flags().StringVar(&who, "with", "", "all sessions in which this `URI` or domain takes part")
+	cmd.Flags().StringVar(&who, "with", "", "all sessions in which this `URI` takes part")
 	cmd.Flags().BoolVar(&yes, "yes", false, "confirm that it cannot be undone")
-	var one api.EraseSession
-	var all []performatives.SessionID
-	return runs(cmd, api.SessionErase.Verb, func(ctx context.Context, c connection, given []string) (err error) {
-		if who == "" {
-			one.Session, err = c.sessionID(ctx, given[0])
-			return err
-		}
-		list, _, err := pages(ctx, c, api.SessionList, api.ListSessions{With: who}, listing{})
-		for _, s := range list.Sessions {
-			all = append(all, s.Session)
-		}
-		return err
-	}, func(ctx context.Context, cmd *cobra.Command, c connection) error {
-		if who != "" {
-			return eraseEach(ctx, cmd, c, all)
-		}
-		reply, err := client.Do(ctx, c, api.SessionErase, one)
-		if err != nil {
-			return err
-		}
-		return show(cmd, reply, func(render.Style) string { return erased(reply) })
-	})
+	return cmd
 }
 
 func erased(e api.ErasedSession) string {
 	return fmt.Sprintf("erased %s: %d hashes and receipts are left\n", e.Session, e.Entries)
 }
 
-// eraseEach erases sessions one after the other, and goes on after one that cannot be.
-func eraseEach(ctx context.Context, cmd *cobra.Command, c connection, ids []performatives.SessionID) error {
+// eraseAll erases the sessions of somebody one after the other, and goes on after one that cannot be.
+func eraseAll(ctx context.Context, cmd *cobra.Command, c connection, who string) error {
+	list, _, err := pages(ctx, c, api.SessionList, api.ListSessions{With: who}, listing{})
+	if err != nil {
+		return err
+	}
+	if len(list.Sessions) == 0 {
+		note(cmd, who+" takes part in no session: nothing is erased")
+	}
 	left := 0
-	for _, id := range ids {
-		reply, err := client.Do(ctx, c, api.SessionErase, api.EraseSession{Session: id})
+	for _, s := range list.Sessions {
+		reply, err := client.Do(ctx, c, api.SessionErase, api.EraseSession{Session: s.Session})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
 			left++
-			note(cmd, fmt.Sprintf("%s: %v", id, err))
+			note(cmd, fmt.Sprintf("%s: %v", s.Session, err))
 			continue
 		}
 		if err := each(cmd, []api.ErasedSession{reply}, asked(cmd, "json"), func() string { return erased(reply) }); err != nil {
@@ -90,7 +100,7 @@ func eraseEach(ctx context.Context, cmd *cobra.Command, c connection, ids []perf
 		}
 	}
 	if left > 0 {
-		return fmt.Errorf("%d of %d sessions are not erased", left, len(ids))
+		return fmt.Errorf("%d of %d sessions are not erased", left, len(list.Sessions))
 	}
 	return nil
 }
