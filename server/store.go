@@ -97,12 +97,14 @@ func BeginRestore(dir string) (finish func(error) error, err error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		unlock(file)
+		return nil, err
 	}
 	return func(failed error) error {
+		defer unlock(file)
 		if failed == nil {
 			failed = errors.Join(os.Remove(marker), syncDir(dir))
 		}
-		return errors.Join(failed, file.Close())
+		return failed
 	}, nil
 }

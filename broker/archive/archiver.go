@@ -82,13 +82,27 @@ func Open(ctx context.Context, o Options) (*Archiver, error) {
 // Close ends the archiver's goroutines.
 func (a *Archiver) Close() { a.work.Close() }
 
+// patience is how long archiving may fail before that is worth a warning: an election takes as long.
+const patience = time.Minute
+
 // run moves sessions, burst by burst.
 func (a *Archiver) run(ctx context.Context) {
+	var since time.Time // that it fails
 	for background.Await(ctx, a.o.List.Loaded()) == nil && ctx.Err() == nil {
-		if err := a.burst(ctx); err != nil && ctx.Err() == nil {
-			a.o.Log.Warn("archiving continues later", zap.Error(err))
-			background.Pause(ctx, pollInterval) //nolint:errcheck // the loop looks at ctx
+		err := a.burst(ctx)
+		if err == nil || ctx.Err() != nil {
+			since = time.Time{}
+			continue
 		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		level := zap.DebugLevel
+		if time.Since(since) > patience {
+			level = zap.WarnLevel
+		}
+		a.o.Log.Log(level, "archiving continues later", zap.Error(err))
+		background.Pause(ctx, pollInterval) //nolint:errcheck // the loop looks at ctx
 	}
 }
 

@@ -78,6 +78,9 @@ func runBench(cmd *cobra.Command, o bench.Options) (err error) {
 		}
 		o.Syncs = append(o.Syncs, time.Duration(s))
 	}
+	if o.URL != "" && !cmd.Flags().Changed("sync") {
+		o.Syncs = o.Syncs[:1] // only raw has it
+	}
 	for _, n := range o.Sessions {
 		if n < 1 {
 			return usage(errors.New("--sessions " + strconv.Itoa(n) + ": at least 1 session"))

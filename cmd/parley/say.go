@@ -77,8 +77,10 @@ func chosen(deal api.Snapshot, words []string) (api.Move, error) {
 	switch wanted := strings.ToUpper(words[0]) + strings.Join(slices.Insert(words[1:], 0, ""), " "); {
 	case len(all) == 0:
 		return api.Move{}, errors.New("you have no move in this session now")
-	case len(found) == 0:
-		return api.Move{}, usage(fmt.Errorf("%s is no move of yours now: want %s", wanted, anyOf(all)))
+	case performatives.Parse(strings.ToUpper(words[0])) == performatives.Unknown:
+		return api.Move{}, usage(fmt.Errorf("%s is no performative: want %s", wanted, anyOf(all)))
+	case len(found) == 0: // the session may have moved on
+		return api.Move{}, fmt.Errorf("%s is no move of yours now: want %s", wanted, anyOf(all))
 	case len(found) > 1:
 		return api.Move{}, usage(fmt.Errorf("there are %d moves %s: say which of %s", len(found), wanted, anyOf(all)))
 	}

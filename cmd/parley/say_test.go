@@ -44,8 +44,8 @@ func TestSay(t *testing.T) {
 		status int
 		why    string
 	}{
-		{[]string{"withdraw", "p1"}, misuse, "WITHDRAW p1 is no move of yours now"},
-		{[]string{"dance"}, misuse, "DANCE is no move of yours now"},
+		{[]string{"withdraw", "p1"}, failed, "WITHDRAW p1 is no move of yours now"},
+		{[]string{"dance"}, misuse, "DANCE is no performative"},
 		{[]string{"counter", "p1", "--set", "terms.price"}, misuse, "want PATH=VALUE"},
 		{[]string{"counter", "p1", "--set", "referenceId.x=1"}, misuse, "is no object"},
 		{[]string{"counter", "p1", "--set", "reasn=1"}, misuse, "reasn"},

@@ -12,11 +12,12 @@ type Report struct {
 	At      time.Time `json:"at"`
 	Go      string    `json:"go"`
 	CPUs    int       `json:"cpus"`
-	Brokers int       `json:"brokers"` // processes on one NATS server; 0 is one broker with an embedded server
-	Seconds float64   `json:"seconds"` // per level and target
-	Pairs   int       `json:"pairs"`   // of agents that share the sessions
-	Acts    int       `json:"acts"`    // of a session
-	Body    int       `json:"body"`    // bytes of a body, about
+	Brokers int       `json:"brokers"`          // processes on one NATS server; 0 is one broker with an embedded server
+	Running bool      `json:"running,omitzero"` // what runs at --url instead, by its own --sync
+	Seconds float64   `json:"seconds"`          // per level and target
+	Pairs   int       `json:"pairs"`            // of agents that share the sessions
+	Acts    int       `json:"acts"`             // of a session
+	Body    int       `json:"body"`             // bytes of a body, about
 	Levels  []Level   `json:"levels,omitzero"`
 
 	Faces []FaceLevel `json:"faces,omitzero"`
@@ -75,7 +76,7 @@ func over(a, b float64) float64 {
 }
 
 func newReport(o Options) Report {
-	return Report{At: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPUs: runtime.NumCPU(), Brokers: o.Brokers, Seconds: o.Seconds, Pairs: o.Pairs, Acts: o.Acts, Body: o.Body}
+	return Report{At: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPUs: runtime.NumCPU(), Brokers: o.Brokers, Running: o.URL != "", Seconds: o.Seconds, Pairs: o.Pairs, Acts: o.Acts, Body: o.Body}
 }
 
 // line is the progress line of a level.
@@ -90,7 +91,10 @@ func (r Report) Table() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	if len(r.Levels) > 0 {
 		where := "one broker with an embedded NATS server"
-		if r.Brokers > 0 {
+		switch {
+		case r.Running:
+			where = "the broker at --url, by its own --sync"
+		case r.Brokers > 0:
 			where = fmt.Sprintf("%d broker processes on one NATS server process", r.Brokers)
 		}
 		line("%s; sessions of %d acts; %d CPUs, %s; %.0f s per row; times in µs, CPU per act without the load generator", where, r.Acts, r.CPUs, r.Go, r.Seconds)

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -80,6 +82,17 @@ func (r *target) connect(p *person, url string, options ...nats.Option) (*party,
 		return nil, err
 	}
 	return &party{person: p, nc: nc, workers: map[string]*worker{}}, nil
+}
+
+// inbox is the stream of the party's inbox: a store has one for each shard.
+func (p *party) inbox(ctx context.Context) (string, error) {
+	answer, err := p.nc.RequestWithContext(ctx, api.Call(p.Agent, api.BrokerInfo.Name), nil)
+	if err != nil {
+		return "", err
+	}
+	var info api.Broker
+	err = json.Unmarshal(answer.Data, &info)
+	return cmp.Or(info.Inbox, api.InboxStream), err
 }
 
 // listen reads the party's durable consumer and acknowledges the messages.

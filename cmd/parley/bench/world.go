@@ -91,7 +91,11 @@ func (w *world) openBroker(ctx context.Context, name string) (*target, error) {
 		if err != nil {
 			return nil, err
 		}
-		return there, there.listen(ctx, api.InboxStreamOf(p.Agent, w.options.shards()))
+		stream, err := there.inbox(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return there, there.listen(ctx, stream)
 	}
 	return r, nil
 }
