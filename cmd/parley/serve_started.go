@@ -65,6 +65,9 @@ func (s *serve) facts(n *server.Server) []fact {
 	facts = append(facts,
 		fact{"broker", n.ID, "  in the log and in 'nats micro info asp'"}, fact{"host", host, ""}, fact{"data", data, ""},
 		fact{"key", string(n.Broker.Command.Key()), "  verifies receipts and transcripts"})
+	if s.TLS.Cert != "" && s.TLS.CA != "" {
+		facts = append(facts, fact{"clients", "each needs a certificate of " + s.TLS.CA, ""})
+	}
 	if s.NATS == "" {
 		facts = append(facts, fact{"sync", (*fsync)(&s.Sync).meaning(), ""})
 	}
