@@ -154,6 +154,9 @@ func connect(ctx context.Context, cmd *cobra.Command, more ...client.Option) (co
 
 // dial connects once. The operator's key may appear only when the broker has started.
 func dial(ctx context.Context, cmd *cobra.Command, more ...client.Option) (connection, error) {
+	if strings.HasPrefix(text(cmd, "url"), "http") {
+		return connection{}, usage(errors.New("--url is the broker's NATS address, such as "+nats.DefaultURL))
+	}
 	options, err := credentials(cmd)
 	if err != nil {
 		return connection{}, err
@@ -235,6 +238,8 @@ func explain(cmd *cobra.Command, err error) error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	_, refused := errors.AsType[*session.Refusal](err)
 	switch {
+	case errors.Is(err, &session.Refusal{Code: session.Unavailable}):
+		hint = "Run the command again. If that does not help, the broker's log says why, and /readyz on its --monitor."
 	case err == nil, refused:
 		return err
 	case untrusted:
