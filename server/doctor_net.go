@@ -142,7 +142,7 @@ func (e *examiner) server(ctx context.Context, stored bool) {
 	ctx, cancel := context.WithTimeout(ctx, examineWithin)
 	defer cancel()
 	asked := e.now()
-	found, err := store.Examine(ctx, nc, e.o.Replicas)
+	found, err := store.Examine(ctx, nc)
 	if err != nil {
 		e.add(Fail, "jetstream", "Enable JetStream for the broker's account, as 'parley nats-config' prints it, and look whether the cluster has a leader.", "%v", err)
 		return
@@ -255,6 +255,22 @@ func (e *examiner) logins() {
 	}
 }
 
+// away tells which servers of a cluster the leaders of streams do not reach.
+func (e *examiner) away(streams map[string]store.Servers) {
+	without, worst := map[string]int{}, map[string]store.Servers{}
+	for _, are := range streams {
+		for _, name := range are.Away {
+			without[name]++
+			if before, seen := worst[name]; !seen || are.There < before.There {
+				worst[name] = are
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(without)) {
+		e.add(Warn, "servers", "Start it again, or look at its log and the network.", "%s is away, which keeps %d streams: %s", name, without[name], worst[name].Missing())
+	}
+}
+
 // streams examines what the store found.
 func (e *examiner) streams(found store.Examination, stored bool) {
 	good := true
@@ -267,8 +283,11 @@ func (e *examiner) streams(found store.Examination, stored bool) {
 	}
 	good = e.shardsOf(found.Shards) && good
 	for _, name := range slices.Sorted(maps.Keys(found.Replicas)) {
-		fault(Warn, "A start with --replicas changes it, in a cluster of that many servers.", "%s has %d replicas, not %d", name, found.Replicas[name], e.o.Replicas)
+		if is := found.Replicas[name]; e.o.Replicas > 0 && is != e.o.Replicas {
+			fault(Warn, "A start with --replicas changes it, in a cluster of that many servers.", "%s has %d replicas, not %d", name, is, e.o.Replicas)
+		}
 	}
+	e.away(found.Servers)
 	if len(found.Missing) > 0 {
 		status := OK
 		if found.Acts > 0 {

@@ -80,6 +80,12 @@ func readMetrics(m *telemetry.Metrics, s *Server, data string) {
 		set(float64(n.Alive), "alive")
 		set(float64(n.Recovering), "suspected")
 	})
+	m.Gauge("store_servers", "Servers that keep the transcripts, by whether their leader reaches them.", []string{"state"}, func(set telemetry.Set) {
+		s.probe.unready() // which asks, unless it just has
+		are := b.Parts.Store.Servers()
+		set(float64(are.There), "there")
+		set(float64(len(are.Away)), "away")
+	})
 	m.Gauge("log_leaves", "Leaves of the public log: those that a published checkpoint has, and those that wait for one.", []string{"state"}, func(set telemetry.Set) {
 		published, waiting, _ := b.Parts.Ledger.Leaves()
 		set(float64(published), "published")

@@ -130,6 +130,9 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request, data string) {
 	if why := s.certificate.warning(time.Now()); why != "" {
 		text += "warning: " + why + "\n"
 	}
+	if why := s.Broker.Parts.Store.Servers().Missing(); why != "" {
+		text += "warning: " + why + "\n"
+	}
 	if why := s.Broker.Parts.Ledger.Trouble(); why != nil {
 		text += "warning: " + why.Error() + "\n"
 	}

@@ -22,12 +22,12 @@ type Examination struct {
 	Missing  []string          // streams that the next start makes
 	Wrong    map[string]string // by stream: which settings are others than a broker makes, or that it has no leader
 	Shards   int               // 0 if there is no store yet
-	Replicas map[string]int    // of streams that have another number than asked for
+	Replicas map[string]int    // of each stream
+	Servers  map[string]Servers
 }
 
-// Examine looks at JetStream and the streams of a broker. replicas is how many each stream should
-// have, 0 is as many as it has. It returns an error if JetStream does not answer.
-func Examine(ctx context.Context, nc *nats.Conn, replicas int) (e Examination, err error) {
+// Examine looks at JetStream and the streams of a broker. It returns an error if JetStream does not answer.
+func Examine(ctx context.Context, nc *nats.Conn) (e Examination, err error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return e, err
@@ -39,7 +39,7 @@ func Examine(ctx context.Context, nc *nats.Conn, replicas int) (e Examination, e
 	if most := account.Limits.MaxStore; most > 0 {
 		e.Used = float64(account.Store) / float64(most)
 	}
-	e.Wrong, e.Replicas = map[string]string{}, map[string]int{}
+	e.Wrong, e.Replicas, e.Servers = map[string]string{}, map[string]int{}, map[string]Servers{}
 	retention := jetstream.LimitsPolicy
 	if known, err := js.Stream(ctx, api.SessionsStream); err == nil {
 		retention = known.CachedInfo().Config.Retention
@@ -64,9 +64,7 @@ func Examine(ctx context.Context, nc *nats.Conn, replicas int) (e Examination, e
 		if strings.HasPrefix(want.Name, api.SessionsStream) {
 			e.Acts += info.State.Msgs
 		}
-		if replicas > 0 && info.Config.Replicas != replicas {
-			e.Replicas[want.Name] = info.Config.Replicas
-		}
+		e.Replicas[want.Name], e.Servers[want.Name] = info.Config.Replicas, serversOf(info)
 		if wrong := differs(info.Config, want); wrong != "" {
 			e.Wrong[want.Name] = wrong
 		} else if info.Cluster != nil && info.Cluster.Leader == "" {

@@ -44,26 +44,74 @@ func (s *Store) AppendFailed() error {
 // Writable reports whether a stream could store something now, each of its shards, and if not, why: it has a leader,
 // and the leader reaches so many others that they are a majority.
 func (s *Store) Writable(ctx context.Context, stream string) error {
-	for _, p := range s.all(stream) {
-		if err := s.writable(ctx, p.name); err != nil {
+	worst := Servers{}
+	for n, p := range s.all(stream) {
+		are, err := s.writable(ctx, p.name)
+		if err != nil {
 			return err
 		}
+		if n == 0 || len(are.Away) > len(worst.Away) {
+			worst = are
+		}
 	}
+	s.servers.Store(&worst)
 	return nil
 }
 
-func (s *Store) writable(ctx context.Context, stream string) error {
+func (s *Store) writable(ctx context.Context, stream string) (Servers, error) {
 	known, err := s.stream(ctx, stream)
 	if err != nil {
-		return err
+		return Servers{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	info, err := known.Info(ctx)
 	if err != nil {
-		return err
+		return Servers{}, err
 	}
-	return quorum(info)
+	return serversOf(info), quorum(info)
+}
+
+// Servers are those that keep a stream, by whether its leader reaches them.
+type Servers struct {
+	There int
+	Away  []string
+}
+
+// Servers are those of the stream that has most of them away, when Writable last looked.
+func (s *Store) Servers() Servers {
+	if are := s.servers.Load(); are != nil {
+		return *are
+	}
+	return Servers{There: 1}
+}
+
+// Missing says how many are there and what follows; "" if none is away.
+func (s Servers) Missing() string {
+	all := s.There + len(s.Away)
+	switch {
+	case len(s.Away) == 0:
+		return ""
+	case 2*(s.There-1) > all:
+		return fmt.Sprintf("%d of %d servers are there", s.There, all)
+	default:
+		return fmt.Sprintf("%d of %d servers are there; the next failure stops all acts", s.There, all)
+	}
+}
+
+func serversOf(info *jetstream.StreamInfo) Servers {
+	are := Servers{There: 1}
+	if info.Cluster == nil {
+		return are // on one server that is in no cluster
+	}
+	for _, r := range info.Cluster.Replicas {
+		if !r.Offline && r.Active > 0 && r.Active < silentAfter { // 0 is one that has not answered yet
+			are.There++
+		} else {
+			are.Away = append(are.Away, r.Name)
+		}
+	}
+	return are
 }
 
 func quorum(info *jetstream.StreamInfo) error {
@@ -73,14 +121,9 @@ func quorum(info *jetstream.StreamInfo) error {
 	if info.Cluster.Leader == "" {
 		return fmt.Errorf("stream %s has no leader", info.Config.Name)
 	}
-	there, all := 1, len(info.Cluster.Replicas)+1
-	for _, r := range info.Cluster.Replicas {
-		if !r.Offline && r.Active > 0 && r.Active < silentAfter { // 0 is one that has not answered yet
-			there++
-		}
-	}
-	if 2*there <= all {
-		return fmt.Errorf("stream %s has %d of %d servers", info.Config.Name, there, all)
+	are := serversOf(info)
+	if all := are.There + len(are.Away); 2*are.There <= all {
+		return fmt.Errorf("stream %s has %d of %d servers", info.Config.Name, are.There, all)
 	}
 	return nil
 }

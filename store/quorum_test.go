@@ -1,11 +1,23 @@
 package store
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
+
+// Of five servers two may fail.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	for away, want := range map[string]string{"": "", "n5": "4 of 5 servers are there", "n4 n5": "3 of 5 servers are there; the next failure stops all acts"} {
+		names := strings.Fields(away)
+		if got := (Servers{There: 5 - len(names), Away: names}).Missing(); got != want {
+			t.Errorf("without %q: %q, want %q", away, got, want)
+		}
+	}
+}
 
 // A stream stores something while its leader reaches a majority.
 func TestQuorum(t *testing.T) {
@@ -26,6 +38,10 @@ func TestQuorum(t *testing.T) {
 		"one silent, one offline":    {&jetstream.ClusterInfo{Leader: "n1", Replicas: []*jetstream.PeerInfo{peer(time.Minute), offline}}, false},
 		"one of two":                 {&jetstream.ClusterInfo{Leader: "n1", Replicas: []*jetstream.PeerInfo{peer(time.Minute)}}, false},
 	} {
+		are := serversOf(&jetstream.StreamInfo{Cluster: c.cluster})
+		if all := are.There + len(are.Away); (are.Missing() != "") != (are.There < all) {
+			t.Errorf("%s: of %d of %d servers it says %q", name, are.There, all, are.Missing())
+		}
 		if err := quorum(&jetstream.StreamInfo{Cluster: c.cluster}); (err == nil) != c.writable {
 			t.Errorf("%s: %v, want it writable: %t", name, err, c.writable)
 		}

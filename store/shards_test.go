@@ -157,7 +157,7 @@ func TestOtherShards(t *testing.T) {
 		if plain := slices.Equal(stream.CachedInfo().Config.Subjects, []string{api.AllSessions}); plain != (made == 1) {
 			t.Errorf("with %d shards the first has %v", made, stream.CachedInfo().Config.Subjects)
 		}
-		found, err := store.Examine(t.Context(), at.Connect(), 0)
+		found, err := store.Examine(t.Context(), at.Connect())
 		if err != nil || len(found.Missing)+len(found.Wrong) > 0 {
 			t.Errorf("%d shards: %+v: %v", made, found, err)
 		}

@@ -72,6 +72,7 @@ type Store struct {
 
 	replicated atomic.Bool             // other servers than the leader answer direct gets, see leader.go
 	failed     atomic.Pointer[failure] // of the last append, nil if it was stored
+	servers    atomic.Pointer[Servers] // as Writable found them last
 	syncFailed atomic.Bool             // what was acknowledged may not be on disk, and never will be known to be
 }
 

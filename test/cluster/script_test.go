@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -68,6 +70,11 @@ func TestScript(t *testing.T) {
 	script(ctx, "kill", "1")
 	m.goesOn(5)
 	runs(ctx, false, true, true)
+	testkit.Eventually(t, "doctor misses n1", func() bool {
+		return slices.ContainsFunc(server.Examine(ctx, server.Options{Data: w.data, NATS: w.Servers[1].URL()}), func(f server.Finding) bool {
+			return f.Status == server.Warn && strings.HasPrefix(f.What, "n1 is away, which keeps ") && strings.HasSuffix(f.What, ": 2 of 3 servers are there; the next failure stops all acts")
+		})
+	})
 	script(ctx, "start", "1")
 	runs(ctx, true, true, true)
 	m.ends()
