@@ -2,6 +2,8 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -21,6 +23,7 @@ type certificate struct {
 	mu      sync.Mutex
 	current *tls.Certificate
 	changed [2]time.Time // of the files, when they were last read, well or not
+	from    time.Time    // when what was read last becomes valid; zero if it is
 	looked  time.Time
 	warned  time.Time // that it has to be renewed
 }
@@ -39,7 +42,7 @@ const warnEvery = 24 * time.Hour
 
 // warn is called under mu.
 func (c *certificate) warn(now time.Time) {
-	if why := renew(c.current.Leaf.NotAfter, now); why != "" && now.Sub(c.warned) >= warnEvery {
+	if why := renew(c.current.Leaf, now); why != "" && now.Sub(c.warned) >= warnEvery {
 		c.warned = now
 		c.log.Warn(why)
 	}
@@ -47,12 +50,36 @@ func (c *certificate) warn(now time.Time) {
 
 // read reads the files; under mu. What it returns is not yet in use.
 func (c *certificate) read() (*tls.Certificate, error) {
-	c.looked, c.changed = time.Now(), c.modified()
+	c.looked, c.changed, c.from = time.Now(), c.modified(), time.Time{}
 	read, err := tls.LoadX509KeyPair(c.files.Cert, c.files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("TLS certificate: %w", err)
 	}
 	return &read, nil
+}
+
+// renewed is read of files that replace a certificate in use: only one that is valid now does.
+func (c *certificate) renewed() (*tls.Certificate, error) {
+	read, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	if now.Before(read.Leaf.NotBefore) {
+		c.from = read.Leaf.NotBefore
+	}
+	if read.Leaf.Equal(c.current.Leaf) {
+		return read, nil // it is in use, as the operator knows
+	}
+	return read, invalid(read.Leaf, now)
+}
+
+// invalid says that a certificate has expired, or is not valid yet.
+func invalid(leaf *x509.Certificate, now time.Time) error {
+	if now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		return errors.New(renew(leaf, now))
+	}
+	return nil
 }
 
 // reload reads the files. use puts what they have into use.
@@ -62,7 +89,7 @@ func (c *certificate) reload() (use func(), err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	read, err := c.read()
+	read, err := c.renewed()
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -82,17 +109,37 @@ func (c *certificate) expires() time.Time {
 }
 
 // warning says that the certificate in use has to be renewed; empty while it has not.
-func (c *certificate) warning(now time.Time) string { return renew(c.expires(), now) }
-
-func renew(at, now time.Time) string {
-	switch {
-	case at.IsZero() || at.Sub(now) >= expiresSoon:
+func (c *certificate) warning(now time.Time) string {
+	if c == nil {
 		return ""
-	case now.After(at):
-		return "the certificate of --tls-cert expired on " + at.Format(time.DateOnly)
-	default:
-		return "the certificate of --tls-cert expires on " + at.Format(time.DateOnly)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return renew(c.current.Leaf, now)
+}
+
+// expiresToday is so soon that the hour counts.
+const expiresToday = 48 * time.Hour
+
+func renew(leaf *x509.Certificate, now time.Time) string {
+	switch {
+	case now.Before(leaf.NotBefore):
+		return "the certificate of --tls-cert is not valid before " + moment(leaf.NotBefore, now)
+	case now.After(leaf.NotAfter):
+		return "the certificate of --tls-cert expired on " + moment(leaf.NotAfter, now)
+	case leaf.NotAfter.Sub(now) < expiresSoon:
+		return "the certificate of --tls-cert expires on " + moment(leaf.NotAfter, now)
+	default:
+		return ""
+	}
+}
+
+// moment is a day, and the time of one that is near.
+func moment(at, now time.Time) string {
+	if at.Sub(now).Abs() < expiresToday {
+		return at.UTC().Format("2006-01-02 15:04 MST")
+	}
+	return at.UTC().Format(time.DateOnly)
 }
 
 // modified is zero for a file that cannot be read.
@@ -110,8 +157,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	defer c.mu.Unlock()
 	if time.Since(c.looked) >= lookEvery {
 		c.looked = time.Now()
-		if c.modified() != c.changed {
-			if read, err := c.read(); err == nil {
+		if c.modified() != c.changed || !c.from.IsZero() && c.looked.After(c.from) {
+			if read, err := c.renewed(); err == nil {
 				c.current, c.warned = read, time.Time{}
 			} else {
 				c.log.Error("the certificate's files changed and cannot be used; the one before stays in use", zap.Error(err))

@@ -1,8 +1,13 @@
 package server
 
 import (
+	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -25,8 +30,43 @@ func TestCertificateExpires(t *testing.T) {
 			t.Errorf("after %s there are %d warnings, want %d", step.after, got, step.want)
 		}
 	}
-	if last := logged.All()[logged.Len()-1].Message; last != "the certificate of --tls-cert expired on "+c.current.Leaf.NotAfter.Format(time.DateOnly) {
+	if last := logged.All()[logged.Len()-1].Message; last != "the certificate of --tls-cert expired on "+c.current.Leaf.NotAfter.UTC().Format("2006-01-02 15:04 MST") {
 		t.Error(last)
+	}
+}
+
+// A certificate that is in the files too early is used once it is valid, also if nobody touches them again.
+func TestCertificateEarly(t *testing.T) {
+	t.Parallel()
+	now, dir := time.Now(), t.TempDir()
+	c := certificate{files: TLS{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}, log: zap.NewNop()}
+	issue := func(from time.Time) {
+		public, private, err := ed25519.GenerateKey(nil)
+		must(t, err)
+		template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: from, NotAfter: from.Add(2 * time.Hour)}
+		der, err := x509.CreateCertificate(nil, template, template, public, private)
+		must(t, err)
+		key, err := x509.MarshalPKCS8PrivateKey(private)
+		must(t, err)
+		must(t, os.WriteFile(c.files.Cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+		must(t, os.WriteFile(c.files.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
+	}
+	before := &tls.Certificate{Leaf: &x509.Certificate{NotAfter: now.Add(2 * expiresSoon)}}
+	c.current = before
+	shown := func() *tls.Certificate {
+		c.looked = time.Time{}
+		got, err := c.get(nil)
+		must(t, err)
+		return got
+	}
+	issue(now.Add(time.Hour))
+	if shown() != before || c.from.Before(now) {
+		t.Error("a certificate that is not valid yet is in use")
+	}
+	issue(now.Add(-time.Hour)) // as if an hour and more had passed
+	c.changed, c.from = c.modified(), c.from.Add(-2*time.Hour)
+	if shown() == before {
+		t.Error("a certificate that has become valid is not in use")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/testkit"
@@ -39,11 +40,26 @@ func TestCertificateReload(t *testing.T) {
 	if err := renew([]byte("broken"), []byte("broken")); err == nil || shown() != before {
 		t.Errorf("a broken file is answered %v", err)
 	}
+	for from, want := range map[time.Duration]string{-3 * time.Hour: "expired on ", time.Hour: "is not valid before "} {
+		other := server.TLS{}
+		other.Cert, other.Key = ca.IssueFrom("other", time.Now().Add(from))
+		if err := other.Read(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("of a certificate from %s on, config check says %v", from, err)
+		}
+		cert, err := os.ReadFile(other.Cert)
+		testkit.Must(t, err)
+		key, err := os.ReadFile(other.Key)
+		testkit.Must(t, err)
+		if err := renew(cert, key); err == nil || !strings.Contains(err.Error(), want) || shown() != before {
+			t.Errorf("a certificate from %s on is answered %v", from, err)
+		}
+	}
 	cert, err := os.ReadFile(next.Cert)
 	testkit.Must(t, err)
 	key, err := os.ReadFile(next.Key)
 	testkit.Must(t, err)
 	testkit.Must(t, renew(cert, key))
+	testkit.Must(t, w.Reload(t.Context(), server.Options{})) // with nothing new
 	if shown() == before {
 		t.Error("the certificate before is still shown")
 	}

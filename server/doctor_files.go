@@ -294,11 +294,11 @@ func (e *examiner) dates(file string, all [][]byte) {
 		name, now := c.Subject.String(), e.now()
 		switch {
 		case now.After(c.NotAfter):
-			e.add(Fail, "certificate", do, "%s: %s expired on %s", file, name, c.NotAfter.Format(time.DateOnly))
+			e.add(Fail, "certificate", do, "%s: %s expired on %s", file, name, moment(c.NotAfter, now))
 		case now.Before(c.NotBefore):
-			e.add(Fail, "certificate", "Check this machine's clock.", "%s: %s is valid only from %s", file, name, c.NotBefore.Format(time.DateOnly))
+			e.add(Fail, "certificate", "Check this machine's clock.", "%s: %s is valid only from %s", file, name, moment(c.NotBefore, now))
 		case c.NotAfter.Sub(now) < expiresSoon:
-			e.add(Warn, "certificate", do, "%s: %s expires on %s", file, name, c.NotAfter.Format(time.DateOnly))
+			e.add(Warn, "certificate", do, "%s: %s expires on %s", file, name, moment(c.NotAfter, now))
 		default:
 			e.add(OK, "certificate", "", "%s: %s is valid until %s", file, name, c.NotAfter.Format(time.DateOnly))
 		}

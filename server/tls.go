@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"go.uber.org/zap"
@@ -44,7 +45,11 @@ func (t TLS) Read() error {
 		}
 	}
 	if t.Cert != "" && t.Key != "" { // Check refuses one without the other
-		if _, err := openCertificate(t, zap.NewNop()); err != nil {
+		own, err := openCertificate(t, zap.NewNop())
+		if err == nil {
+			err = invalid(own.current.Leaf, time.Now())
+		}
+		if err != nil {
 			faults = append(faults, &Fault{[]string{"tls-cert", "tls-key"}, err})
 		}
 	}

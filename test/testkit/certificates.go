@@ -41,9 +41,15 @@ func NewAuthority(t testing.TB) *Authority {
 // Issue writes a certificate and its key, in PEM files.
 func (ca *Authority) Issue(name string) (cert, key string) {
 	ca.t.Helper()
+	return ca.IssueFrom(name, time.Now().Add(-time.Hour))
+}
+
+// IssueFrom is Issue of a certificate that is valid for two hours from then on.
+func (ca *Authority) IssueFrom(name string, from time.Time) (cert, key string) {
+	ca.t.Helper()
 	cert, key, _ = ca.write(name, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: from, NotAfter: from.Add(2 * time.Hour),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
