@@ -19,6 +19,7 @@ type Examination struct {
 	At       time.Time         // the server's clock, when it answered last; zero if it told none
 	Used     float64           // of the account's bytes on disk, at most 1; 0 where it has no limit
 	Acts     uint64            // in the transcripts' stream
+	Archived uint64            // sessions in the archive
 	Missing  []string          // streams that the next start makes
 	Wrong    map[string]string // by stream: which settings are others than a broker makes, or that it has no leader
 	Shards   int               // 0 if there is no store yet
@@ -63,6 +64,9 @@ func Examine(ctx context.Context, nc *nats.Conn) (e Examination, err error) {
 		e.At = info.TimeStamp
 		if strings.HasPrefix(want.Name, api.SessionsStream) {
 			e.Acts += info.State.Msgs
+		}
+		if want.Name == api.ArchiveStream {
+			e.Archived = info.State.NumSubjects
 		}
 		e.Replicas[want.Name], e.Servers[want.Name] = info.Config.Replicas, serversOf(info)
 		if wrong := differs(info.Config, want); wrong != "" {

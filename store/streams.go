@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
 	"golang.org/x/mod/semver"
 
 	"github.com/parley-asp/parley/api"
@@ -57,8 +58,12 @@ func (s *Store) openStreams(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", oldCaseLogs, err)
 	}
 	for _, c := range fixedStreams(retention, s.o.InboxAge, s.shards) {
-		if known, err := s.js.Stream(ctx, c.Name); err == nil && known.CachedInfo().Config.DenyDelete {
-			c.DenyDelete = true // a stream cannot give that up
+		if known, err := s.js.Stream(ctx, c.Name); err == nil {
+			is := known.CachedInfo().Config
+			c.DenyDelete = c.DenyDelete || is.DenyDelete // a stream cannot give that up
+			if s.o.Replicas > 0 && is.Replicas != s.o.Replicas && c.Name == api.SessionsStream {
+				s.o.Log.Warn("--replicas changes the number of replicas of the store", zap.Int("from", is.Replicas), zap.Int("to", s.o.Replicas))
+			}
 		}
 		if c.Name == api.SessionsStream && !s.o.Dev {
 			c.Metadata = map[string]string{LoginsKey: "required"}

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
@@ -114,8 +117,18 @@ func TestReplicas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, step := range []struct{ option, want int }{{0, 1}, {3, 3}, {0, 3}} {
-		n := w.node(step.option)
+		core, logged := observer.New(zap.WarnLevel)
+		n, err := server.Start(w.ctx, server.Options{Data: w.data, NATS: w.URL(), Replicas: step.option, Log: zap.New(core)})
+		testkit.Must(w, err)
 		w.connects()
+		changed := logged.FilterMessage("--replicas changes the number of replicas of the store").All()
+		if step.option > 1 != (len(changed) == 1) {
+			w.Errorf("started with %d, the log says %v", step.option, changed)
+		}
+		examined := server.Examine(w.ctx, server.Options{Data: w.data, NATS: w.URL()})
+		if says := fmt.Sprintf("; replicas: %d, ", step.want); !slices.ContainsFunc(examined, func(f server.Finding) bool { return strings.Contains(f.What, says) }) {
+			w.Errorf("started with %d, doctor says %v", step.option, examined)
+		}
 		names := w.js.ListStreams(w.ctx)
 		found := 0
 		for info := range names.Info() {
