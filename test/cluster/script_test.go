@@ -27,7 +27,7 @@ func TestScript(t *testing.T) {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "../../scripts/cluster", append(args, dir)...)
-		cmd.Env = append(os.Environ(), fmt.Sprint("PORT=", port))
+		cmd.Env = append(os.Environ(), fmt.Sprint("PORT=", port), fmt.Sprint("SHARDS=", max(1, testkit.Shards)))
 		cmd.WaitDelay = time.Second // its servers do not keep it
 		said, err := cmd.CombinedOutput()
 		if err != nil {
@@ -57,7 +57,7 @@ func TestScript(t *testing.T) {
 	for n := range 3 {
 		w.Servers = append(w.Servers, &testkit.ServerProcess{Address: fmt.Sprint("127.0.0.1:", port+n)})
 	}
-	if want := fmt.Sprintf("parley serve --data %s --nats %s --replicas 3\n", w.data, w.URL()); !strings.Contains(said, want) {
+	if want := fmt.Sprintf("parley serve --data %s --nats %s --replicas 3 --shards %d\n", w.data, w.URL(), max(1, testkit.Shards)); !strings.Contains(said, want) {
 		t.Errorf("up says\n%s\nwant in it %s", said, want)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
