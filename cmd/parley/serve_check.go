@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ func (s *serve) checkNames() error {
 	return errors.Join(faults...)
 }
 
-// checkLimits refuses limits of nothing.
+// checkLimits refuses limits of nothing, and numbers that are none.
 func checkLimits(flags *pflag.FlagSet) error {
 	var faults []error
 	for _, f := range keysOf(flags) {
@@ -71,10 +72,17 @@ func checkLimits(flags *pflag.FlagSet) error {
 		if !strings.HasPrefix(f.Name, "limit-") || text == f.DefValue {
 			continue
 		}
+		unlimited := "-1"
 		n, err := strconv.ParseFloat(text, 64)
-		if text == "0s" || err == nil && (n == 0 || n < 0 && n != -1) {
-			faults = append(faults, fault(fmt.Errorf("--%s is above 0, or -1 for unlimited", f.Name), f.Name))
+		if d, is := time.ParseDuration(text); err != nil && is == nil {
+			unlimited, n = "-1s", d.Seconds()
 		}
+		if n != -1 && !(n > 0 && n <= math.MaxFloat64) { // NaN and infinity, too
+			faults = append(faults, fault(fmt.Errorf("--%s is above 0, or %s for unlimited", f.Name, unlimited), f.Name))
+		}
+	}
+	if n, err := flags.GetInt("shards"); err == nil && n == 0 { // for server.Options it is the default
+		faults = append(faults, fault(server.ErrShardCount, "shards"))
 	}
 	return errors.Join(faults...)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -97,6 +98,9 @@ func (m *ms) String() string { return (time.Duration(*m) * time.Millisecond).Str
 
 func (m *ms) Type() string { return "duration" }
 
+// longestSync is so long that who says more means something else.
+const longestSync = time.Hour
+
 // fsync is the value of --sync. Zero fsyncs before each acceptance.
 type fsync time.Duration
 
@@ -106,8 +110,8 @@ func (f *fsync) Set(text string) error {
 		return nil
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return errors.New("want always, or a duration above 0 such as 1s")
+	if err != nil || d <= 0 || d > longestSync {
+		return fmt.Errorf("want always, or a duration above 0 such as 1s, at most %s", longestSync)
 	}
 	*f = fsync(d)
 	return nil
