@@ -190,9 +190,9 @@ func (s *Store) replicas(ctx context.Context, stream string) (int, error) {
 	return known.CachedInfo().Config.Replicas, nil
 }
 
-// defaultInboxAge is how long inbox copies are kept where nobody has said (PROTOCOL.md §2):
+// DefaultInboxAge is how long inbox copies are kept where nobody has said (PROTOCOL.md §2):
 // what is older is read from the transcript.
-const defaultInboxAge = 7 * 24 * time.Hour
+const DefaultInboxAge = 7 * 24 * time.Hour
 
 // inboxAge is how long inbox copies are kept: as the options say, else as it is.
 func (s *Store) inboxAge(ctx context.Context) (time.Duration, error) {
@@ -201,7 +201,7 @@ func (s *Store) inboxAge(ctx context.Context) (time.Duration, error) {
 	}
 	known, err := s.js.Stream(ctx, api.InboxStream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return defaultInboxAge, nil
+		return DefaultInboxAge, nil
 	}
 	if err != nil {
 		return 0, err

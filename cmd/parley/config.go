@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/internal/natslogin"
+	"github.com/parley-asp/parley/store"
 )
 
 //go:generate go run . config schema --out ../../docs/parley.schema.json
@@ -128,8 +129,8 @@ func newServe() (*serve, *pflag.FlagSet) {
 }
 
 // ofTheStore are the keys that mean something else when they are given: without them an existing store
-// keeps its own setting.
-var ofTheStore = map[string]bool{"archive-after": true, "keep-inbox": true}
+// keeps its own setting, and a new one gets this.
+var ofTheStore = map[string]string{"archive-after": defaultArchiveAfter.String(), "keep-inbox": store.DefaultInboxAge.String(), "replicas": "1"}
 
 // effective prints the value of every key, under the headings of the help. Read again, it is the same
 // configuration.
@@ -141,15 +142,15 @@ func effective(flags *pflag.FlagSet) (string, error) {
 			heading = of
 			fmt.Fprintf(&out, "%s# %s\n", map[bool]string{true: "\n"}[out.Len() > 0], heading)
 		}
+		if initially := ofTheStore[f.Name]; initially != "" && !f.Changed {
+			fmt.Fprintf(&out, "# %s: %s # for a new store; an existing one keeps its own\n", f.Name, initially)
+			continue
+		}
 		var line bytes.Buffer
 		encoder := yaml.NewEncoder(&line)
 		encoder.SetIndent(2)
 		if err := encoder.Encode(map[string]any{f.Name: valueOf(f)}); err != nil {
 			return "", err
-		}
-		if ofTheStore[f.Name] && !f.Changed {
-			fmt.Fprintf(&out, "# %s # for a new store; an existing one keeps its own\n", strings.TrimSpace(line.String()))
-			continue
 		}
 		out.Write(line.Bytes())
 	}

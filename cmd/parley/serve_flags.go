@@ -149,9 +149,11 @@ func limitFlags(flags *pflag.FlagSet, l *limits.Limits) {
 	flags.IntVar(&l.Escalations, "limit-escalations", limits.DefaultEscalations, "escalations per side and session; -1 is unlimited")
 }
 
+const defaultArchiveAfter = 24 * time.Hour
+
 // retentionFlags say how long data is kept.
 func retentionFlags(flags *pflag.FlagSet, s *serve) {
-	flags.DurationVar(&s.Archive.After, "archive-after", 24*time.Hour, "move a session to the archive this long after its end; 0 never does. A store is created with an archive or without; the default leaves one without as it is")
+	flags.DurationVar(&s.Archive.After, "archive-after", defaultArchiveAfter, "move a session to the archive this long after its end; 0 never does. A store is created with an archive or without; the default leaves one without as it is")
 	flags.DurationVar(&s.Archive.Closed, "keep-closed", 0, "keep closed sessions in the archive this long; 0 keeps them forever")
 	flags.DurationVar(&s.Archive.Failed, "keep-failed", 0, "keep failed sessions in the archive this long; 0 keeps them forever")
 	flags.BoolVar(&s.Archive.Erasure, "erasure", false, "let operators erase sessions that are in the archive")
