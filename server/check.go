@@ -37,7 +37,7 @@ func (o Options) Check() error {
 		}
 	}
 	faults = append(faults, o.checkListeners()...)
-	found(o.checkNATS(), "nats")
+	found(o.checkNATS(), "nats", "context")
 	_, err := o.signIn()
 	found(err, "sign-in", "http-url", "dev")
 	found(o.OTLP.Check(), "otlp", "otlp-sample")
