@@ -134,6 +134,17 @@ func (l listens) loopback() bool {
 	return ip != nil && ip.IsLoopback()
 }
 
+// plain are the listeners that others reach in plain text. That of --monitor has no TLS, and is for an operator's network.
+func (o Options) plain() (flags []string) {
+	for _, l := range o.listeners() {
+		proxied := l.flag == "http" && (len(o.HTTPProxies) > 0 || strings.HasPrefix(o.HTTPURL, "https://"))
+		if o.TLS.Cert == "" && l.address != "" && l.flag != "monitor" && !proxied && !l.loopback() {
+			flags = append(flags, "--"+l.flag)
+		}
+	}
+	return flags
+}
+
 // checkNATS refuses what the client of NATS would take for a host. URLs may have passwords, so no error quotes one.
 func (o Options) checkNATS() error {
 	for one := range strings.SplitSeq(o.NATS, ",") {

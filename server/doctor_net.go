@@ -90,6 +90,9 @@ func (e *examiner) ports() {
 			l.Close() //nolint:errcheck // nobody connected
 		}
 	}()
+	if flags := e.o.plain(); len(flags) > 0 {
+		e.add(Warn, "port", "Set --tls-cert and --tls-key, unless a proxy in front of it encrypts.", "others can reach %s in plain text", strings.Join(flags, ", "))
+	}
 	for _, l := range e.o.listeners() {
 		if l.address == "" || strings.HasSuffix(l.address, ":-1") {
 			continue

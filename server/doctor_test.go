@@ -187,8 +187,11 @@ func TestDoctorDirectory(t *testing.T) {
 	if runtime.GOOS == "linux" { // where even root can write none
 		wants(t, server.Options{Data: "/proc/self"}, "data", "fail no file can be made")
 	}
-	o := server.Options{Data: t.TempDir(), HTTP: "192.0.2.1:80"}
+	o := server.Options{Data: t.TempDir(), Listen: "127.0.0.1:0", Websocket: ":0", HTTP: "192.0.2.1:80"}
 	wants(t, o, "port", "fail --http 192.0.2.1:80")
+	wants(t, o, "port", "warn others can reach --http, --websocket in plain text")
+	o.HTTPURL = "https://parley.acme.com"
+	wants(t, o, "port", "warn others can reach --websocket in plain text")
 	before, err := os.ReadDir(o.Data)
 	testkit.Must(t, err)
 	if len(before) > 0 {

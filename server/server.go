@@ -168,6 +168,9 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	for _, file := range exposed(o.Data) {
 		o.Log.Warn("others on this machine can read a key: chmod 600 it, and replace it if they may have", zap.String("file", file))
 	}
+	if flags := o.plain(); len(flags) > 0 {
+		o.Log.Warn("others can reach this broker in plain text: set --tls-cert, unless a proxy in front of it encrypts", zap.Strings("flags", flags))
+	}
 	tlsConfig, certificate, err := o.TLS.server(o.Log)
 	if err != nil {
 		return s, err
