@@ -57,6 +57,7 @@ func Examine(ctx context.Context, o Options) []Finding {
 	store := e.files()
 	e.certificates()
 	e.ports()
+	e.collector(ctx)
 	e.server(ctx, store)
 	return e.findings
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
@@ -116,6 +117,30 @@ func (e *examiner) ports() {
 			e.add(Fail, "port", "Set --"+l.flag+" to an address of this machine that its user may listen on.", "--%s %s: %v", l.flag, l.address, err)
 		}
 	}
+}
+
+// collectWithin bounds what doctor waits for the collector of --otlp.
+const collectWithin = 2 * time.Second
+
+// collector asks the collector of --otlp for anything: what it answers does not count.
+func (e *examiner) collector(ctx context.Context) {
+	if e.o.OTLP.URL == "" || e.o.OTLP.Check() != nil {
+		return // nothing to ask, or it was said
+	}
+	ctx, cancel := context.WithTimeout(ctx, collectWithin)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, e.o.OTLP.URL, nil)
+	if err == nil {
+		var answer *http.Response
+		if answer, err = http.DefaultTransport.RoundTrip(request); err == nil {
+			err = answer.Body.Close()
+		}
+	}
+	if err != nil {
+		e.add(Warn, "otlp", "Start the collector, or set --otlp to where it is: until then it gets nothing, and the broker serves without it.", "%s does not answer: %v", e.o.OTLP.URL, err)
+		return
+	}
+	e.add(OK, "otlp", "", "%s answers", e.o.OTLP.URL)
 }
 
 // server examines the NATS server: an external one, or that of a running broker.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -237,6 +239,17 @@ func TestDoctorMountedKeys(t *testing.T) {
 	wants(t, o, "keys", "warn the group can read "+seed+", as it is mounted: mode 0440")
 	testkit.Must(t, os.Chmod(seed, 0o444)) //nolint:gosec // that is the fault
 	wants(t, o, "keys", "fail others on this machine can read "+seed+": mode 0444")
+}
+
+// A collector of --otlp that answers, if only by a refusal, and one that is not there.
+func TestDoctorCollector(t *testing.T) {
+	t.Parallel()
+	collector := httptest.NewServer(http.NotFoundHandler())
+	o := server.Options{Data: t.TempDir()}
+	o.OTLP.URL = collector.URL
+	wants(t, o, "otlp", "ok "+collector.URL+" answers")
+	collector.Close()
+	wants(t, o, "otlp", "warn "+collector.URL+" does not answer: dial tcp")
 }
 
 // Two listeners that are to have one address.
