@@ -150,6 +150,9 @@ func TestTokens(t *testing.T) {
 	if _, err := one.TokenRemove(t.Context(), operator, api.TokenRef{ID: kept.ID}); natskit.CodeOf(err) != session.UnknownAgent {
 		t.Errorf("removed twice: %v", err)
 	}
+	if _, err := one.TokenRemove(t.Context(), operator, api.TokenRef{ID: "nothing"}); natskit.CodeOf(err) != session.MalformedEnvelope {
+		t.Errorf("what is no id: %v", err)
+	}
 }
 
 // The last use of a token is shown, at every broker.

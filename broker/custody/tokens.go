@@ -101,8 +101,11 @@ func (c *Custody) TokenList(_ context.Context, _ api.Caller, q api.ListTokens) (
 
 // TokenRemove answers token.rm.
 func (c *Custody) TokenRemove(ctx context.Context, _ api.Caller, q api.TokenRef) (api.Token, error) {
+	if !isID(q.ID) {
+		return api.Token{}, session.Refuse(session.MalformedEnvelope, "%.40q is not a token's id: 'parley token ls AGENT' shows them", q.ID)
+	}
 	t, known := c.token(q.ID)
-	if !known && isID(q.ID) {
+	if !known {
 		if err := c.look(ctx, tokenPrefix+q.ID); err != nil {
 			return api.Token{}, err
 		}

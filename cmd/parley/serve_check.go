@@ -44,7 +44,9 @@ func (s *serve) checkTogether() error {
 	if err := s.kit.complete(&s.Options); err != nil {
 		faults = append(faults, fault(err, "test-clock"))
 	}
-	if err := s.Witnesses.Check(); err != nil {
+	if quorum, all := s.Witnesses.Quorum, len(s.Witnesses.All); quorum < 0 || quorum > all {
+		found(true, fmt.Sprintf("--witness-quorum %d: there are %d witnesses; name each by --witness", quorum, all), "witness-quorum")
+	} else if err := s.Witnesses.Check(); err != nil {
 		faults = append(faults, fault(fmt.Errorf("--witness: %w", err), "witness", "witness-quorum", "witness-timeout"))
 	}
 	return errors.Join(faults...)
