@@ -93,9 +93,9 @@ func (s Servers) Missing() string {
 	case len(s.Away) == 0:
 		return ""
 	case 2*(s.There-1) > all:
-		return fmt.Sprintf("%d of %d servers are there", s.There, all)
+		return fmt.Sprintf("%d of %d NATS servers are there", s.There, all)
 	default:
-		return fmt.Sprintf("%d of %d servers are there; the next failure stops all acts", s.There, all)
+		return fmt.Sprintf("%d of %d NATS servers are there; the next failure stops all acts", s.There, all)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Of five servers two may fail.
 func TestMissing(t *testing.T) {
 	t.Parallel()
-	for away, want := range map[string]string{"": "", "n5": "4 of 5 servers are there", "n4 n5": "3 of 5 servers are there; the next failure stops all acts"} {
+	for away, want := range map[string]string{"": "", "n5": "4 of 5 NATS servers are there", "n4 n5": "3 of 5 NATS servers are there; the next failure stops all acts"} {
 		names := strings.Fields(away)
 		if got := (Servers{There: 5 - len(names), Away: names}).Missing(); got != want {
 			t.Errorf("without %q: %q, want %q", away, got, want)

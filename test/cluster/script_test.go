@@ -72,7 +72,7 @@ func TestScript(t *testing.T) {
 	runs(ctx, false, true, true)
 	testkit.Eventually(t, "doctor misses n1", func() bool {
 		return slices.ContainsFunc(server.Examine(ctx, server.Options{Data: w.data, NATS: w.Servers[1].URL()}), func(f server.Finding) bool {
-			return f.Status == server.Warn && strings.HasPrefix(f.What, "n1 is away, which keeps ") && strings.HasSuffix(f.What, ": 2 of 3 servers are there; the next failure stops all acts")
+			return f.Status == server.Warn && strings.HasPrefix(f.What, "n1 is away, which keeps ") && strings.HasSuffix(f.What, ": 2 of 3 NATS servers are there; the next failure stops all acts")
 		})
 	})
 	script(ctx, "start", "1")
