@@ -67,6 +67,20 @@ func openKeys(dir string) (k keys, err error) {
 	return k, err
 }
 
+// readKeys reads the keys that a login to an external server may need. It makes none: what the data directory lacks is nil.
+func readKeys(dir string) (k keys, err error) {
+	for file, into := range map[string]*nkeys.KeyPair{BrokerSeed: &k.broker, BrokerLogin: &k.login, issuerSeed: &k.issuer} {
+		if *into, err = ReadSeed(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return k, err
+		}
+	}
+	if k.issuer == nil {
+		return k, nil
+	}
+	k.authority, err = login.NewAuthority(k.issuer)
+	return k, err
+}
+
 // exposed returns the key files in a data directory that others than their owner
 // can read.
 func exposed(dir string) (files []string) {

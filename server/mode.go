@@ -52,7 +52,7 @@ func (k keys) mode(o Options) (mode, error) {
 		if err != nil {
 			return external, fmt.Errorf("%s contains no user JWT", o.NATSCreds)
 		}
-		if user.IssuerAccount == k.authority.Account(login.BrokerAccount) && !o.Dev {
+		if k.authority != nil && user.IssuerAccount == k.authority.Account(login.BrokerAccount) && !o.Dev {
 			return operated, nil
 		}
 		return external, nil
@@ -96,7 +96,7 @@ func (k *keys) apart(o Options) error {
 		return nil
 	}
 	file := cmp.Or(o.NATSCreds, o.NATSSeed)
-	if file == "" {
+	if file == "" || k.broker == nil {
 		return nil
 	}
 	pair, err := natslogin.Seed(file)
@@ -115,12 +115,10 @@ func (k *keys) apart(o Options) error {
 
 // login returns the option by which one of the broker's own keys logs in.
 func (m mode) login(k keys, o Options, account string, key nkeys.KeyPair) (nats.Option, error) {
-	public, err := key.PublicKey()
 	switch {
-	case err != nil:
-		return nil, err
 	case m != operated:
-		return natslogin.Key(public, key.Sign), nil
+		public, err := key.PublicKey()
+		return natslogin.Key(public, key.Sign), err
 	case account == login.BrokerAccount && o.NATSCreds != "":
 		return natslogin.Creds(o.NATSCreds), nil
 	case account == login.SystemAccount:

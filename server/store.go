@@ -27,12 +27,11 @@ func Store(o Options) (nc *nats.Conn, stop func(), err error) {
 			s.end()
 		}
 	}()
-	if o.NATS != "" && o.NATSOptions == nil && o.NATSCreds == "" && o.NATSSeed == "" { // do not create keys that the server would refuse
-		if _, err := os.Stat(filepath.Join(o.Data, BrokerSeed)); err != nil {
-			return nil, nil, fmt.Errorf("the broker's key: %w", err)
-		}
+	read := openKeys
+	if o.NATS != "" { // it knows the keys, and would refuse new ones
+		read = readKeys
 	}
-	if s.keys, err = openKeys(o.Data); err != nil {
+	if s.keys, err = read(o.Data); err != nil {
 		return nil, nil, err
 	}
 	if s.mode, err = s.keys.mode(o); err != nil {
@@ -40,6 +39,9 @@ func Store(o Options) (nc *nats.Conn, stop func(), err error) {
 	}
 	if err := s.keys.apart(o); err != nil {
 		return nil, nil, err
+	}
+	if s.mode == configured && s.keys.login == nil {
+		return nil, nil, fmt.Errorf("the broker's login: %s: %w", filepath.Join(o.Data, BrokerLogin), fs.ErrNotExist)
 	}
 	if nc, err = s.connect(o, nil); err != nil {
 		return nil, nil, err

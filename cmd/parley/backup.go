@@ -61,17 +61,18 @@ snapshots.`,
 				return err
 			}
 			s.NATS = cmp.Or(s.NATS, nats.DefaultURL)
+			var keys []backup.File
+			if !withoutKeys {
+				var err error
+				if keys, err = keyFiles(s.Data); err != nil {
+					return err
+				}
+			}
 			nc, stop, err := server.Store(s.Options)
 			if err != nil {
 				return s.explainStart(err)
 			}
 			defer stop()
-			var keys []backup.File
-			if !withoutKeys {
-				if keys, err = keyFiles(s.Data); err != nil {
-					return err
-				}
-			}
 			name := destination(args[0], time.Now())
 			var manifest backup.Manifest
 			if name == "-" {
@@ -92,10 +93,15 @@ snapshots.`,
 	return cmd
 }
 
+// keyFiles are the key files of a data directory, which has the broker's key.
 func keyFiles(dir string) ([]backup.File, error) {
 	found, err := server.Keys(dir)
 	if err != nil {
 		return nil, err
+	}
+	if found[server.BrokerSeed] == nil {
+		return nil, advise(fmt.Errorf("%s is not there", filepath.Join(dir, server.BrokerSeed)),
+			"Set --data to the directory with the broker's key files, or omit the keys with --without-keys.")
 	}
 	var files []backup.File
 	for _, name := range slices.Sorted(maps.Keys(found)) {
