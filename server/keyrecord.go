@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
@@ -50,9 +52,9 @@ func (b *Broker) watchKeys(e store.Entry, own performatives.KeyHistory) {
 	if e.Key != api.BrokerKeysKey || e.Deleted {
 		return
 	}
-	known, err := performatives.ReadKeyHistory(e.Value)
-	if err == nil && !follows(own, known) {
-		err = replaced(known, own)
+	known, err := readRecord(e.Value)
+	if err == nil {
+		err = newest(known, own)
 	}
 	if err == nil {
 		return
@@ -63,13 +65,54 @@ func (b *Broker) watchKeys(e store.Entry, own performatives.KeyHistory) {
 	}
 }
 
-// replaced says that the newest key of this broker is not that of the store.
-func replaced(known, own performatives.KeyHistory) error {
-	if follows(known, own) {
+// newest insists that the newest key of a broker is that of the store, or came after it.
+func newest(known, own performatives.KeyHistory) error {
+	switch {
+	case follows(own, known):
+		return nil
+	case own.Newest() == known.Newest():
+		return fmt.Errorf("%w: the data directory lacks %s, with the keys before %s", ErrKeyLost, BrokerKeysFile, own.Newest())
+	case follows(known, own):
 		next := known[len(own)]
 		return fmt.Errorf("%w: %s has the seed of %s, which %s replaced at %s", ErrKeyLost, BrokerSeed, own.Newest(), next.Key, next.Since)
 	}
 	return fmt.Errorf("%w: the store's newest key is %s, and %s has the seed of %s", ErrKeyLost, known.Newest(), BrokerSeed, own.Newest())
+}
+
+// CheckKeys insists that the broker's key in a data directory is the newest of a store, as recordKeys does at a start.
+func CheckKeys(ctx context.Context, nc *nats.Conn, dir string) error {
+	own, err := BrokerKeys(dir)
+	if err != nil {
+		return err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	bucket, err := js.KeyValue(ctx, api.LedgerBucket)
+	var e jetstream.KeyValueEntry
+	if err == nil {
+		e, err = bucket.Get(ctx, api.BrokerKeysKey)
+	}
+	if errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil // of an earlier version, or there is no store, which backup.Write says
+	}
+	if err != nil {
+		return fmt.Errorf("the store's record of the broker's keys: %w", err)
+	}
+	known, err := readRecord(e.Value())
+	if err != nil {
+		return err
+	}
+	return newest(known, own)
+}
+
+func readRecord(text []byte) (performatives.KeyHistory, error) {
+	known, err := performatives.ReadKeyHistory(text)
+	if err != nil {
+		return nil, fmt.Errorf("the store's record of the broker's keys: %w", err)
+	}
+	return known, nil
 }
 
 func recordIn(ctx context.Context, bucket *store.Bucket, own performatives.KeyHistory, text []byte) error {
@@ -81,19 +124,14 @@ func recordIn(ctx context.Context, bucket *store.Bucket, own performatives.KeyHi
 	if err != nil {
 		return err
 	}
-	known, err := performatives.ReadKeyHistory(e.Value)
-	switch {
-	case err != nil:
-		return fmt.Errorf("the store's record of the broker's keys: %w", err)
-	case follows(own, known) && len(own) == len(known):
-		return nil
-	case follows(own, known):
-		_, err = bucket.Update(ctx, api.BrokerKeysKey, text, e.Revision)
-		return err
-	case own.Newest() == known.Newest():
-		return fmt.Errorf("%w: the data directory lacks %s, with the keys before %s", ErrKeyLost, BrokerKeysFile, own.Newest())
+	known, err := readRecord(e.Value)
+	if err == nil {
+		err = newest(known, own)
 	}
-	return replaced(known, own)
+	if err == nil && len(own) > len(known) {
+		_, err = bucket.Update(ctx, api.BrokerKeysKey, text, e.Revision)
+	}
+	return err
 }
 
 // follows reports whether a history begins with another one.

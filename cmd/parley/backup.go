@@ -73,6 +73,11 @@ snapshots.`,
 				return s.explainStart(err)
 			}
 			defer stop()
+			if !withoutKeys {
+				if err := server.CheckKeys(cmd.Context(), nc, s.Data); err != nil {
+					return s.explainKeys(err)
+				}
+			}
 			name := destination(args[0], time.Now())
 			var manifest backup.Manifest
 			if name == "-" {
@@ -108,6 +113,15 @@ func keyFiles(dir string) ([]backup.File, error) {
 		files = append(files, backup.File{Name: name, Data: found[name]})
 	}
 	return files, nil
+}
+
+// explainKeys says what to do about keys that are not those of the store: a broker would not start with them on its backup.
+func (s *serve) explainKeys(err error) error {
+	if !errors.Is(err, server.ErrKeyLost) {
+		return err
+	}
+	return advise(fmt.Errorf("the keys in %s are not the store's: %w", s.Data, err),
+		"Set --data to the directory of a broker that runs on it, or omit the keys with --without-keys.")
 }
 
 // destination returns the path of the backup file.
