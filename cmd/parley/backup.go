@@ -42,8 +42,8 @@ func backupCommand() *cobra.Command {
 		Use: "backup FILE | DIR | -", Short: "back up a running broker's store and keys to a file", Args: args(cobra.ExactArgs(1)),
 		Long: `Backs up transcripts, the registry, inboxes with their read positions, timers, the
 escalation inbox and the keys in --data to one file, mode 0600, while brokers keep
-running. In a directory, the file's name contains the time. To standard output (-) it
-goes once it is complete, from a temporary file in --data.
+running. In a directory, the file's name contains the time. No file is replaced. To
+standard output (-) it goes once it is complete, from a temporary file in --data.
 
 Whoever has the file can act as the broker, because it contains broker.nk. If you
 omit the keys with --without-keys, back them up separately: a store is restored to
@@ -56,6 +56,10 @@ snapshots.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "-" && terminal(cmd) != nil {
 				return usage(errors.New("standard output is a terminal: send the backup to a file or a program"))
+			}
+			name := destination(args[0], time.Now())
+			if err := creatable(name); err != nil {
+				return err
 			}
 			if err := s.external(); err != nil {
 				return err
@@ -78,7 +82,6 @@ snapshots.`,
 					return s.explainKeys(err)
 				}
 			}
-			name := destination(args[0], time.Now())
 			var manifest backup.Manifest
 			if name == "-" {
 				manifest, err = s.pipeBackup(cmd.Context(), nc, keys, cmd.OutOrStdout())
@@ -137,26 +140,51 @@ func destination(arg string, now time.Time) string {
 	return arg
 }
 
-// writeBackup writes and fsyncs a temporary file, and then renames it.
-func writeBackup(ctx context.Context, nc *nats.Conn, keys []backup.File, name string) (m backup.Manifest, err error) {
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return m, err
+// creatable refuses the path of a backup file that would take the place of anything, or has no directory.
+func creatable(name string) error {
+	if name == "-" {
+		return nil
 	}
+	if _, err := os.Lstat(name); err == nil {
+		return usage(fmt.Errorf("%s already exists; name another file, or a directory", name))
+	}
+	dir := filepath.Dir(name)
+	if info, err := os.Stat(dir); err != nil {
+		return usage(fmt.Errorf("the directory of the backup: %w", err))
+	} else if !info.IsDir() {
+		return usage(fmt.Errorf("%s is no directory", dir))
+	}
+	return nil
+}
+
+// writeBackup writes and fsyncs a temporary file, and then gives it its name.
+func writeBackup(ctx context.Context, nc *nats.Conn, keys []backup.File, name string) (m backup.Manifest, err error) {
 	part, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // mode 0600
 	if err != nil {
 		return m, err
 	}
-	defer os.Remove(part.Name()) //nolint:errcheck // it is renamed by then
+	defer os.Remove(part.Name()) //nolint:errcheck // it may have been renamed
 	defer part.Close()           //nolint:errcheck // closed before
 	if m, err = backup.Write(ctx, nc, keys, part); err != nil {
 		return m, err
 	}
-	for _, finish := range []func() error{part.Sync, part.Close, func() error { return os.Rename(part.Name(), name) }} {
+	for _, finish := range []func() error{part.Sync, part.Close, func() error { return moveTo(part.Name(), name) }} {
 		if err := finish(); err != nil {
 			return m, err
 		}
 	}
 	return m, nil
+}
+
+// moveTo gives a file another name, which replaces nothing.
+func moveTo(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	if err := creatable(to); err != nil { // it was made meanwhile
+		return err
+	}
+	return os.Rename(from, to) // on a file system without links
 }
 
 // pipeBackup writes a temporary file, in which snapshots can begin again, and copies it once it is complete.

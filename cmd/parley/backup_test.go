@@ -71,7 +71,7 @@ func TestBackupWhileRunning(t *testing.T) {
 		})
 	}
 	<-enough
-	file := filepath.Join(t.TempDir(), "deep", "parley.tar")
+	file := filepath.Join(t.TempDir(), "parley.tar")
 	before := acts.Load()
 	if said, ok := w.parley("backup", file, "--nats", w.URL, "--data", w.Data); !ok {
 		t.Fatal(said)
