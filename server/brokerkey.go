@@ -39,6 +39,9 @@ type brokerKey struct {
 // that of its newest key. A new key would make every old session fail its verification.
 var ErrKeyLost = errors.New("the broker's key is lost")
 
+// ErrKeyReplaced means that the seed is that of a key before the store's newest.
+var ErrKeyReplaced = errors.New("the broker's key was replaced")
+
 // readBrokerKey reads the key that signs receipts. It changes nothing. The error is fs.ErrNotExist of a
 // directory in which no broker ever ran, and ErrKeyLost of one whose files do not belong together.
 func readBrokerKey(dir string) (b brokerKey, err error) {

@@ -72,9 +72,10 @@ func newest(known, own performatives.KeyHistory) error {
 		return nil
 	case own.Newest() == known.Newest():
 		return fmt.Errorf("%w: the data directory lacks %s, with the keys before %s", ErrKeyLost, BrokerKeysFile, own.Newest())
-	case follows(known, own):
-		next := known[len(own)]
-		return fmt.Errorf("%w: %s has the seed of %s, which %s replaced at %s", ErrKeyLost, BrokerSeed, own.Newest(), next.Key, next.Since)
+	}
+	if n := slices.IndexFunc(known, func(r performatives.KeyRecord) bool { return r.Key == own.Newest() }); n >= 0 {
+		next := known[n+1]
+		return fmt.Errorf("%w: %s has the seed of %s, which %s replaced at %s", ErrKeyReplaced, BrokerSeed, own.Newest(), next.Key, next.Since)
 	}
 	return fmt.Errorf("%w: the store's newest key is %s, and %s has the seed of %s", ErrKeyLost, known.Newest(), BrokerSeed, own.Newest())
 }

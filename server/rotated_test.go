@@ -296,12 +296,13 @@ func TestStaleBrokerKey(t *testing.T) {
 	testkit.Must(t, runs(t, o))
 	for name, c := range map[string]struct {
 		files map[string][]byte
-		lost  bool
+		want  error
 	}{
-		"of before both rotations": {first, true},
-		"of before the second":     {second, true},
-		"the newest key alone":     {map[string][]byte{server.BrokerSeed: third[server.BrokerSeed]}, true},
-		"all of them":              {third, false},
+		"of before both rotations": {first, server.ErrKeyReplaced},
+		"of before the second":     {second, server.ErrKeyReplaced},
+		"the second key alone":     {map[string][]byte{server.BrokerSeed: second[server.BrokerSeed]}, server.ErrKeyReplaced},
+		"the newest key alone":     {map[string][]byte{server.BrokerSeed: third[server.BrokerSeed]}, server.ErrKeyLost},
+		"all of them":              {third, nil},
 	} {
 		for _, f := range []string{server.BrokerSeed, server.BrokerKeysFile, server.BrokerSecret} {
 			if err := os.Remove(filepath.Join(o.Data, f)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -311,7 +312,7 @@ func TestStaleBrokerKey(t *testing.T) {
 				testkit.Must(t, os.WriteFile(filepath.Join(o.Data, f), text, 0o600))
 			}
 		}
-		if err := runs(t, o); c.lost != errors.Is(err, server.ErrKeyLost) || !c.lost && err != nil {
+		if err := runs(t, o); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -343,7 +344,7 @@ func TestReplacedKeyEndsBroker(t *testing.T) {
 	must(server.RotateBrokerKey(newer.Data, time.Now()))(t)
 	testkit.Must(t, runs(t, newer))
 	testkit.Eventually(t, "the broker with the older key ends", stops)
-	if !errors.Is(why, server.ErrKeyLost) {
+	if !errors.Is(why, server.ErrKeyReplaced) {
 		t.Error(why)
 	}
 }

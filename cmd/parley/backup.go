@@ -120,7 +120,7 @@ func keyFiles(dir string) ([]backup.File, error) {
 
 // explainKeys says what to do about keys that are not those of the store: a broker would not start with them on its backup.
 func (s *serve) explainKeys(err error) error {
-	if !errors.Is(err, server.ErrKeyLost) {
+	if !errors.Is(err, server.ErrKeyLost) && !errors.Is(err, server.ErrKeyReplaced) {
 		return err
 	}
 	return advise(fmt.Errorf("the keys in %s are not the store's: %w", s.Data, err),

@@ -193,6 +193,8 @@ func (s *serve) explainStart(err error) error {
 		return advise(err, "'parley nats-config --data %s' prints the configuration for its login key. Until the server has it, --shared-keys goes on as before.", s.Data)
 	case errors.Is(err, server.ErrKeyLost):
 		return advise(err, "Restore %s, and with it %s and %s if the key was rotated, from a backup or another broker. For a new installation, set --data to an empty directory.", filepath.Join(s.Data, server.BrokerSeed), server.BrokerKeysFile, server.BrokerSecret)
+	case errors.Is(err, server.ErrKeyReplaced):
+		return advise(err, "Copy %s, %s and %s to %s from where the key was replaced, or from a backup made since.", server.BrokerSeed, server.BrokerKeysFile, server.BrokerSecret, s.Data)
 	case errors.Is(err, store.ErrShards):
 		return advise(err, "Start with the --shards that the store was made with.")
 	case errors.Is(err, store.ErrNotDev):
