@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"os"
 	"path/filepath"
@@ -206,13 +207,26 @@ func TestRestoreRefuses(t *testing.T) {
 	key := bytes.Index(whole, []byte("keys/broker.nk")) + 512 + 10
 	settings := bytes.Index(whole, []byte("streams/"+api.SessionsStream+"/config.json"))
 	retention := settings + bytes.Index(whole[settings:], []byte(`"retention"`)) + 15
+	end := bytes.LastIndex(whole, []byte("PaxHeaders.0/end.json")) &^ 511
+	zipped := func(b []byte) []byte {
+		var to bytes.Buffer
+		z := gzip.NewWriter(&to)
+		_, err := z.Write(b)
+		testkit.Must(w, errors.Join(err, z.Close()))
+		return to.Bytes()
+	}
 	for _, c := range []struct{ file, data, want string }{
 		{damage("short.tar", func(b []byte) []byte { return b[:len(b)-4096] }), "new", "not a complete backup"},
 		{damage("cut.tar", func(b []byte) []byte { return b[:transcripts] }), "new", "not a complete backup"},
-		{damage("flipped.tar", func(b []byte) []byte { b[transcripts] ^= 1; return b }), "new", "the checksum does not match"},
-		{damage("key.tar", func(b []byte) []byte { b[key] ^= 1; return b }), "new", "the checksum of keys/broker.nk does not match"},
-		{damage("settings.tar", func(b []byte) []byte { b[retention] ^= 1; return b }), "new", "the checksum of streams/" + api.SessionsStream + "/config.json does not match"},
-		{damage("empty.tar", func([]byte) []byte { return nil }), "new", "not a complete backup"},
+		{damage("flipped.tar", func(b []byte) []byte { b[transcripts] ^= 1; return b }), "new", "a chunk of " + api.SessionsStream + " is damaged"},
+		{damage("key.tar", func(b []byte) []byte { b[key] ^= 1; return b }), "new", "keys/broker.nk is damaged"},
+		{damage("settings.tar", func(b []byte) []byte { b[retention] ^= 1; return b }), "new", "streams/" + api.SessionsStream + "/config.json is damaged"},
+		{damage("empty.tar", func([]byte) []byte { return nil }), "new", "truncated; missing: manifest.json, end.json"},
+		{damage("endless.tar", func(b []byte) []byte { return b[:end] }), "new", "truncated; missing: end.json"},
+		{damage("header.tar", func(b []byte) []byte { b[end] ^= 1; return b }), "new", "damaged after streams/"},
+		{damage("text.tar", func([]byte) []byte { return bytes.Repeat([]byte("text"), 256) }), "new", "it is no tar"},
+		{damage("parley.tar.gz", zipped), "new", "it is compressed; gunzip it first"},
+		{damage("parley.tar.age", func([]byte) []byte { return []byte("age-encryption.org/v1\n") }), "new", "decrypt it with age first"},
 	} {
 		if said, ok := w.parley("restore", c.file, "--data", filepath.Join(dir, c.data)); ok || !strings.Contains(said, c.want) {
 			t.Errorf("%s: done %t, said %q, want %q", filepath.Base(c.file), ok, said, c.want)

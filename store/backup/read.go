@@ -2,6 +2,8 @@ package backup
 
 import (
 	"archive/tar"
+	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,16 +20,25 @@ var ErrDamaged = errors.New("not a complete backup")
 // read visits a backup and checks that it is complete: all streams of the manifest, all
 // chunks in order, and the end.
 func read(from io.Reader, v visitor) error {
-	t := tar.NewReader(from)
+	begin := bufio.NewReader(from)
+	if err := packed(begin); err != nil {
+		return err
+	}
+	t := tar.NewReader(begin)
 	r := &reader{visitor: v, left: map[string]bool{}, parts: map[string]string{}}
+	after := ""
 	for {
 		header, err := t.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if errors.Is(err, tar.ErrHeader) {
+			return fmt.Errorf("%w: %s: %w", ErrDamaged, cmp.Or(after, "it is no tar"), err)
+		}
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
+		after = "it is damaged after " + header.Name
 		if header.Size > largest {
 			return fmt.Errorf("%w: %s has %d bytes", ErrDamaged, header.Name, header.Size)
 		}
@@ -39,8 +50,34 @@ func read(from io.Reader, v visitor) error {
 			return fmt.Errorf("%s: %w", header.Name, err)
 		}
 	}
-	if !r.ended || len(r.left) > 0 {
-		return fmt.Errorf("%w: it is truncated; missing: %s", ErrDamaged, strings.Join(slices.Sorted(maps.Keys(r.left)), ", "))
+	missing := slices.Sorted(maps.Keys(r.left))
+	if !r.begun {
+		missing = append(missing, manifestName)
+	}
+	if !r.ended {
+		missing = append(missing, endName)
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w: it is truncated; missing: %s", ErrDamaged, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// packers are what others may have made of a backup, by its first bytes.
+var packers = []struct{ magic, how string }{
+	{"\x1f\x8b", "it is compressed; gunzip it first"},
+	{"\x28\xb5\x2f\xfd", "it is compressed; unzstd it first"},
+	{"\xfd7zXZ\x00", "it is compressed; unxz it first"},
+	{"BZh", "it is compressed; bunzip2 it first"},
+	{"age-encryption.org/", "it is encrypted; decrypt it with age first"},
+}
+
+// packed refuses what has to become a tar first.
+func packed(from *bufio.Reader) error {
+	for _, p := range packers {
+		if begins, err := from.Peek(len(p.magic)); err == nil && string(begins) == p.magic {
+			return fmt.Errorf("%w: %s", ErrDamaged, p.how)
+		}
 	}
 	return nil
 }
@@ -131,8 +168,11 @@ func (r *reader) sumPart(stream string, data []byte) error {
 	if err := json.Unmarshal(data, &want); err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if got := r.sum.sum(); got != want {
-		return fmt.Errorf("%w: the checksum does not match: %d chunks with %d bytes; want %d with %d", ErrDamaged, got.Chunks, got.Bytes, want.Chunks, want.Bytes)
+	switch got := r.sum.sum(); {
+	case got.Chunks != want.Chunks || got.Bytes != want.Bytes:
+		return fmt.Errorf("%w: it lacks some of %s: %d chunks with %d bytes; want %d with %d", ErrDamaged, stream, got.Chunks, got.Bytes, want.Chunks, want.Bytes)
+	case got != want:
+		return fmt.Errorf("%w: a chunk of %s is damaged: the checksum does not match", ErrDamaged, stream)
 	}
 	delete(r.left, stream)
 	r.sum = nil
@@ -154,7 +194,7 @@ func (r *reader) endPart(data []byte) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.parts)) {
 		if r.parts[name] != e.Parts[name] {
-			return fmt.Errorf("%w: the checksum of %s does not match", ErrDamaged, name)
+			return fmt.Errorf("%w: %s is damaged: its checksum does not match", ErrDamaged, name)
 		}
 	}
 	for name := range e.Parts {
