@@ -148,10 +148,15 @@ func seed(dir, file string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair
 	}
 	pair, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(text))))
 	if err != nil {
-		return nil, fmt.Errorf("%s does not contain an nkey seed", path) // never print its contents
+		return nil, &SeedError{path}
 	}
 	return pair, nil
 }
+
+// A SeedError names a file that should contain a key's seed. It never has its contents.
+type SeedError struct{ Path string }
+
+func (e *SeedError) Error() string { return e.Path + " does not contain an nkey seed" }
 
 func makeSeed(path string, create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, error) {
 	pair, err := create()

@@ -182,9 +182,12 @@ func (s *serve) external() error {
 // explainStart adds to a start error what the user can do about it.
 func (s *serve) explainStart(err error) error {
 	_, wrong := errors.AsType[*server.Fault](err)
+	seed, unread := errors.AsType[*server.SeedError](err)
 	switch {
 	case wrong:
 		return usage(err)
+	case unread:
+		return adviseSeed(err, filepath.Base(seed.Path))
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped while starting")
 	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):
@@ -224,6 +227,17 @@ func (s *serve) addresses() string {
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// adviseSeed says what to do about a key file of the data directory without a seed.
+func adviseSeed(err error, file string) error {
+	switch file {
+	case server.BrokerSeed:
+		return advise(err, "Restore it from a backup or another broker: no broker starts on its store with another key.")
+	case server.OperatorSeed:
+		return advise(err, "Restore it from a backup, or delete it: the next start makes another.")
+	}
+	return advise(err, "Restore it from a backup, or delete it: the next start makes another, .creds files may be void, and an external server has to be told.")
 }
 
 func (s *serve) scheme() string {
