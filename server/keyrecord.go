@@ -16,6 +16,7 @@ import (
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/store"
+	"github.com/parley-asp/parley/store/backup"
 )
 
 // recordKeys notes in the store which keys sign, and insists that this broker has the newest of them. Its files may
@@ -99,7 +100,7 @@ func CheckKeys(ctx context.Context, nc *nats.Conn, dir string) error {
 		return nil // of an earlier version, or there is no store, which backup.Write says
 	}
 	if err != nil {
-		return fmt.Errorf("the store's record of the broker's keys: %w", err)
+		return fmt.Errorf("the store's record of the broker's keys: %w", backup.Explain(ctx, nc, api.StreamOf(api.LedgerBucket), err))
 	}
 	known, err := readRecord(e.Value())
 	if err != nil {

@@ -79,7 +79,7 @@ snapshots.`,
 			defer stop()
 			if !withoutKeys {
 				if err := server.CheckKeys(cmd.Context(), nc, s.Data); err != nil {
-					return s.explainKeys(err)
+					return s.explainBackup(err)
 				}
 			}
 			var manifest backup.Manifest
@@ -90,7 +90,7 @@ snapshots.`,
 				manifest, err = writeBackup(cmd.Context(), nc, keys, name)
 			}
 			if err != nil {
-				return err
+				return s.explainBackup(err)
 			}
 			return show(cmd, written{name, manifest}, func(render.Style) string { return written{name, manifest}.text() })
 		},
@@ -118,13 +118,16 @@ func keyFiles(dir string) ([]backup.File, error) {
 	return files, nil
 }
 
-// explainKeys says what to do about keys that are not those of the store: a broker would not start with them on its backup.
-func (s *serve) explainKeys(err error) error {
-	if !errors.Is(err, server.ErrKeyLost) && !errors.Is(err, server.ErrKeyReplaced) {
-		return err
+// explainBackup adds to the error of a backup what the user can do about it. No broker starts on a backup with other keys.
+func (s *serve) explainBackup(err error) error {
+	switch {
+	case errors.Is(err, backup.ErrUnavailable):
+		return advise(err, "A stream needs a majority of its servers: start those that are down, and back up again.")
+	case errors.Is(err, server.ErrKeyLost), errors.Is(err, server.ErrKeyReplaced):
+		return advise(fmt.Errorf("the keys in %s are not the store's: %w", s.Data, err),
+			"Set --data to the directory of a broker that runs on it, or omit the keys with --without-keys.")
 	}
-	return advise(fmt.Errorf("the keys in %s are not the store's: %w", s.Data, err),
-		"Set --data to the directory of a broker that runs on it, or omit the keys with --without-keys.")
+	return err
 }
 
 // destination returns the path of the backup file.

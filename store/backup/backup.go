@@ -125,7 +125,7 @@ func write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File, exact i
 	m := Manifest{Format: Format, At: time.Now().UTC(), Server: nc.ConnectedServerVersion(), Dev: dev(ctx, nc), Keys: []string{}}
 	var err error
 	if m.Streams, err = streams(ctx, nc, ours); err != nil {
-		return m, err
+		return m, fmt.Errorf("backup: %w", Explain(ctx, nc, api.SessionsStream, err))
 	}
 	if slices.Contains(m.Streams, api.RestoringStream) {
 		return m, fmt.Errorf("backup: %w", store.ErrRestoring)
@@ -150,7 +150,7 @@ func write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File, exact i
 	}
 	for _, name := range m.Streams {
 		if err := w.snapshot(ctx, nc, name); err != nil {
-			return m, fmt.Errorf("backup: %s: %w", name, err)
+			return m, fmt.Errorf("backup: %w", Explain(ctx, nc, name, err))
 		}
 	}
 	if err := w.json(endName, end{len(m.Streams), w.parts}); err != nil {
@@ -179,12 +179,16 @@ func allApplied(ctx context.Context, nc *nats.Conn, names []string) (store.Marks
 	for n, name := range shardNames(api.SessionsStream, of) {
 		stream, err := js.Stream(ctx, name)
 		if err != nil {
-			return nil, fmt.Errorf("backup: %s: %w", name, err)
+			return nil, fmt.Errorf("backup: %w", Explain(ctx, nc, name, err))
 		}
 		ends[n] = store.Position(stream.CachedInfo().State.LastSeq, n, of)
 	}
-	if least, err := applied(ctx, nc, nil); least != nil || err != nil {
-		return least, err
+	least, err := applied(ctx, nc, nil)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("backup: %w", Explain(ctx, nc, api.StreamOf(api.BrokersBucket), err))
+	case least != nil:
+		return least, nil
 	}
 	return ends, nil
 }

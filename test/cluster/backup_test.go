@@ -1,9 +1,11 @@
 package cluster_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/parley-asp/parley/api"
@@ -52,6 +54,32 @@ func backups(t *testing.T, times int) {
 	for _, file := range files {
 		w.restores(file, sessions)
 	}
+}
+
+// Where too few servers run, a backup says of which stream.
+func TestBackupWithoutMajority(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.broker()
+	for _, s := range w.Servers[1:] {
+		s.Kill()
+	}
+	nc, leave, err := server.Store(server.Options{Data: w.data, NATS: w.Servers[0].URL()})
+	testkit.Must(w, err)
+	defer leave()
+	file, err := os.Create(filepath.Join(w.TempDir(), "parley.tar"))
+	testkit.Must(w, err)
+	defer file.Close()
+	if err := server.CheckKeys(t.Context(), nc, w.data); err != nil && !errors.Is(err, backup.ErrUnavailable) { // a follower may answer
+		t.Errorf("the keys without a majority: %v", err)
+	}
+	testkit.Eventually(w, "the stream is known to have no leader", func() bool {
+		_, err = backup.Write(t.Context(), nc, nil, file)
+		if !errors.Is(err, backup.ErrUnavailable) || !strings.Contains(err.Error(), "stream "+api.SessionsStream) {
+			t.Fatalf("without a majority: %v", err)
+		}
+		return strings.Contains(err.Error(), "stream "+api.SessionsStream+" has no leader")
+	})
 }
 
 // churns makes session consumers and removes them until it is told to stop, and returns how many.
