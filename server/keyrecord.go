@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
@@ -16,7 +14,6 @@ import (
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/store"
-	"github.com/parley-asp/parley/store/backup"
 )
 
 // recordKeys notes in the store which keys sign, and insists that this broker has the newest of them. Its files may
@@ -81,28 +78,14 @@ func newest(known, own performatives.KeyHistory) error {
 	return fmt.Errorf("%w: the store's newest key is %s, and %s has the seed of %s", ErrKeyLost, known.Newest(), BrokerSeed, own.Newest())
 }
 
-// CheckKeys insists that the broker's key in a data directory is the newest of a store, as recordKeys does at a start.
-func CheckKeys(ctx context.Context, nc *nats.Conn, dir string) error {
+// CheckKeys insists that the broker's key in a data directory is the newest of a store's record, as a start does. A store
+// of an earlier version has no record, nil.
+func CheckKeys(dir string, record []byte) error {
 	own, err := BrokerKeys(dir)
-	if err != nil {
+	if err != nil || record == nil {
 		return err
 	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
-	bucket, err := js.KeyValue(ctx, api.LedgerBucket)
-	var e jetstream.KeyValueEntry
-	if err == nil {
-		e, err = bucket.Get(ctx, api.BrokerKeysKey)
-	}
-	if errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil // of an earlier version, or there is no store, which backup.Write says
-	}
-	if err != nil {
-		return fmt.Errorf("the store's record of the broker's keys: %w", backup.Explain(ctx, nc, api.StreamOf(api.LedgerBucket), err))
-	}
-	known, err := readRecord(e.Value())
+	known, err := readRecord(record)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,11 @@ snapshots.`,
 			}
 			defer stop()
 			if !withoutKeys {
-				if err := server.CheckKeys(cmd.Context(), nc, s.Data); err != nil {
+				record, err := backup.KeyRecord(cmd.Context(), nc)
+				if err == nil {
+					err = server.CheckKeys(s.Data, record)
+				}
+				if err != nil {
 					return s.explainBackup(err)
 				}
 			}

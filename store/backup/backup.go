@@ -125,7 +125,7 @@ func write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File, exact i
 	m := Manifest{Format: Format, At: time.Now().UTC(), Server: nc.ConnectedServerVersion(), Dev: dev(ctx, nc), Keys: []string{}}
 	var err error
 	if m.Streams, err = streams(ctx, nc, ours); err != nil {
-		return m, fmt.Errorf("backup: %w", Explain(ctx, nc, api.SessionsStream, err))
+		return m, fmt.Errorf("backup: %w", explain(ctx, nc, api.SessionsStream, err))
 	}
 	if slices.Contains(m.Streams, api.RestoringStream) {
 		return m, fmt.Errorf("backup: %w", store.ErrRestoring)
@@ -150,47 +150,13 @@ func write(ctx context.Context, nc *nats.Conn, keys []File, to *os.File, exact i
 	}
 	for _, name := range m.Streams {
 		if err := w.snapshot(ctx, nc, name); err != nil {
-			return m, fmt.Errorf("backup: %w", Explain(ctx, nc, name, err))
+			return m, fmt.Errorf("backup: %w", explain(ctx, nc, name, err))
 		}
 	}
 	if err := w.json(endName, end{len(m.Streams), w.parts}); err != nil {
 		return m, err
 	}
 	return m, w.tar.Close()
-}
-
-// allApplied is up to where all side effects are applied. Where no broker has a record, none left work behind: then it is
-// where the transcripts ended before. Of what a broker accepts that starts later, the snapshots may lack side effects.
-func allApplied(ctx context.Context, nc *nats.Conn, names []string) (store.Marks, error) {
-	if !slices.Contains(names, api.StreamOf(api.BrokersBucket)) {
-		return nil, nil // no broker ever ran
-	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return nil, err
-	}
-	of := 0
-	for _, name := range names {
-		if api.Unsharded(name) == api.SessionsStream {
-			of++
-		}
-	}
-	ends := make(store.Marks, of)
-	for n, name := range shardNames(api.SessionsStream, of) {
-		stream, err := js.Stream(ctx, name)
-		if err != nil {
-			return nil, fmt.Errorf("backup: %w", Explain(ctx, nc, name, err))
-		}
-		ends[n] = store.Position(stream.CachedInfo().State.LastSeq, n, of)
-	}
-	least, err := applied(ctx, nc, nil)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("backup: %w", Explain(ctx, nc, api.StreamOf(api.BrokersBucket), err))
-	case least != nil:
-		return least, nil
-	}
-	return ends, nil
 }
 
 // dev reports whether a broker is running under --dev.
