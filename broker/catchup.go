@@ -47,8 +47,8 @@ func (b *Broker) catchUp(ctx context.Context, l *cachedSession) error {
 // catchUpFrom folds entries. The side effects of those after the applied sequence may be
 // missing: another broker appended them and may not have applied them.
 func (b *Broker) catchUpFrom(ctx context.Context, l *cachedSession, applied uint64) error {
-	if err := b.parts.Store.Broken(); err != nil {
-		return err
+	if b.parts.Store.SyncFailed() {
+		return store.ErrSyncFailed
 	}
 	before, known := l.last, len(l.unapplied)
 	err := b.parts.Store.ReadSent(ctx, api.SessionsStream, api.Session(l.id), l.last+1, func(e store.Message) error {
@@ -116,8 +116,8 @@ func (b *Broker) resolved(l *cachedSession) {
 // current catches up with the transcript before a refusal or a reading is based on the
 // cached session: another broker may have moved it on.
 func (b *Broker) current(ctx context.Context, l *cachedSession) (moved bool, err error) {
-	if err := b.parts.Store.Broken(); err != nil {
-		return false, err
+	if b.parts.Store.SyncFailed() {
+		return false, store.ErrSyncFailed
 	}
 	l.waits()
 	if l.archived {

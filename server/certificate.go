@@ -89,11 +89,16 @@ func (c *certificate) reload() (use func(), err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before := c.changed
 	read, err := c.renewed()
+	changed := c.changed
+	if err == nil { // until it is in use: another part of the reload may fail
+		c.changed = before
+	}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.current, c.warned = read, time.Time{}
+		c.current, c.changed, c.warned = read, changed, time.Time{}
 		c.warn(time.Now())
 	}, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/background"
@@ -146,11 +147,11 @@ func (b *Bucket) watch(ctx context.Context, work *background.Group, markersFor t
 		return err
 	}
 	prefix, before := "$KV."+b.name+".", time.Now().Add(-markersFor)
-	var markers []Message
+	var markers []marker
 	err = b.store.FollowAll(ctx, work, api.StreamOf(b.name), func(m Message) {
 		deleted := m.Header.Get(operationHeader) != ""
-		if deleted && m.Sequence <= held && m.Time.Before(before) {
-			markers = append(markers, m)
+		if deleted && m.Sequence <= held && m.Time.Before(before) && len(markers) < mostMarkers {
+			markers = append(markers, marker{m.Subject, m.Sequence})
 		}
 		saw(Entry{strings.TrimPrefix(m.Subject, prefix), m.Data, m.Sequence, deleted})
 		b.delivered(m.Sequence)
@@ -162,14 +163,26 @@ func (b *Bucket) watch(ctx context.Context, work *background.Group, markersFor t
 	return err
 }
 
+// A marker says that a key was taken away.
+type marker struct {
+	subject  string
+	sequence uint64
+}
+
+// mostMarkers are those that one start takes away.
+const mostMarkers = 1_000
+
 // forget takes markers away. What it does not come to is left to the next start.
-func (b *Bucket) forget(ctx context.Context, markers []Message) {
+func (b *Bucket) forget(ctx context.Context, markers []marker) {
 	if len(markers) == 0 {
 		return
 	}
 	known, err := b.store.stream(ctx, api.StreamOf(b.name))
 	for n := 0; err == nil && n < len(markers); n++ {
-		err = known.Purge(ctx, jetstream.WithPurgeSubject(markers[n].Subject), jetstream.WithPurgeSequence(markers[n].Sequence+1))
+		err = known.Purge(ctx, jetstream.WithPurgeSubject(markers[n].subject), jetstream.WithPurgeSequence(markers[n].sequence+1))
+	}
+	if err != nil && ctx.Err() == nil {
+		b.store.o.Log.Debug("names of removed keys are left to the next start", zap.String("bucket", b.name), zap.Error(err))
 	}
 }
 

@@ -44,18 +44,20 @@ func (s *Store) AppendFailed() error {
 // Writable reports whether a stream could store something now, each of its shards, and if not, why: it has a leader,
 // and the leader reaches so many others that they are a majority.
 func (s *Store) Writable(ctx context.Context, stream string) error {
-	worst := Servers{}
+	var worst Servers
+	var failed error
 	for n, p := range s.all(stream) {
 		are, err := s.writable(ctx, p.name)
-		if err != nil {
-			return err
-		}
 		if n == 0 || len(are.Away) > len(worst.Away) {
 			worst = are
 		}
+		if err != nil {
+			failed = err
+			break
+		}
 	}
 	s.servers.Store(&worst)
-	return nil
+	return failed
 }
 
 func (s *Store) writable(ctx context.Context, stream string) (Servers, error) {
@@ -92,6 +94,8 @@ func (s Servers) Missing() string {
 	switch {
 	case len(s.Away) == 0:
 		return ""
+	case 2*s.There <= all:
+		return fmt.Sprintf("%d of %d NATS servers are there: too few for any act", s.There, all)
 	case 2*(s.There-1) > all:
 		return fmt.Sprintf("%d of %d NATS servers are there", s.There, all)
 	default:

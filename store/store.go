@@ -137,6 +137,9 @@ func (s *Store) Sync(stream string, sequence uint64) error {
 	return err
 }
 
+// SyncFailed reports whether a Sync has ever failed: what was read may not be on disk.
+func (s *Store) SyncFailed() bool { return s.syncFailed.Load() }
+
 // Broken is why nothing is stored any more until a restart; nil if something may be.
 func (s *Store) Broken() error {
 	switch {

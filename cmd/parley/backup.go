@@ -62,7 +62,7 @@ snapshots.`,
 				return err
 			}
 			if err := s.external(); err != nil {
-				return err
+				return usage(err)
 			}
 			s.NATS = cmp.Or(s.NATS, nats.DefaultURL)
 			var keys []backup.File
@@ -84,6 +84,9 @@ snapshots.`,
 				}
 				if err != nil {
 					return s.explainBackup(err)
+				}
+				if keys, err = keyFiles(s.Data); err != nil { // those that were checked
+					return err
 				}
 			}
 			var manifest backup.Manifest
@@ -126,7 +129,7 @@ func keyFiles(dir string) ([]backup.File, error) {
 func (s *serve) explainBackup(err error) error {
 	switch {
 	case errors.Is(err, backup.ErrUnavailable):
-		return advise(err, "A stream needs a majority of its servers: start those that are down, and back up again.")
+		return advise(err, "If servers of a cluster are down, start them: a stream needs a majority. Else the server's log says why.")
 	case errors.Is(err, server.ErrKeyLost), errors.Is(err, server.ErrKeyReplaced):
 		return advise(fmt.Errorf("the keys in %s are not the store's: %w", s.Data, err),
 			"Set --data to the directory of a broker that runs on it, or omit the keys with --without-keys.")

@@ -154,7 +154,7 @@ func connect(ctx context.Context, cmd *cobra.Command, more ...client.Option) (co
 
 // dial connects once. The operator's key may appear only when the broker has started.
 func dial(ctx context.Context, cmd *cobra.Command, more ...client.Option) (connection, error) {
-	if strings.HasPrefix(text(cmd, "url"), "http") {
+	if url := text(cmd, "url"); strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://") {
 		return connection{}, usage(errors.New("--url is the broker's NATS address, such as " + nats.DefaultURL))
 	}
 	options, err := credentials(cmd)

@@ -95,7 +95,7 @@ func openBackup(cmd *cobra.Command, name string) (file *os.File, done func(), er
 	return file, func() { file.Close() }, nil //nolint:errcheck // it was only read
 }
 
-// spooled is a copy of standard input, which a restore reads twice, in a temporary file.
+// spooled is a copy of standard input, which a restore reads twice, in a temporary file of the system.
 func spooled(cmd *cobra.Command) (file *os.File, remove func(), err error) {
 	if file, err = os.CreateTemp("", "parley-*.tar"); err != nil {
 		return nil, nil, err
@@ -137,7 +137,7 @@ func (r restored) text() string {
 // restore writes the keys and creates the streams.
 func (s *serve) restore(ctx context.Context, file io.ReadSeeker, keys []backup.File, o backup.Options, result *restored) (err error) {
 	if err := s.external(); err != nil {
-		return err
+		return usage(err)
 	}
 	files := map[string][]byte{}
 	for _, key := range keys {

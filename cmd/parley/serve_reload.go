@@ -103,7 +103,10 @@ func atRunTime(started, now *pflag.FlagSet) map[string]string {
 		}
 		switch value := f.Value.String(); {
 		case certificate || reloadable(f.Name) && f.Value.Type() == "file":
-			text, _ := os.ReadFile(value) // what is no file has no contents
+			var text []byte
+			if info, err := os.Stat(value); err == nil && info.Mode().IsRegular() { // a pipe gives what it has only once
+				text, _ = os.ReadFile(value) // a reload says why it cannot be read
+			}
 			all[f.Name] = fmt.Sprintf("%s %x", value, sha256.Sum256(text))
 		case reloadable(f.Name):
 			all[f.Name] = value
@@ -121,7 +124,7 @@ func changedKeys(before, now map[string]string) string {
 		}
 	}
 	if len(keys) == 0 {
-		return "the keys and their files are as they were"
+		return "no key, and no file that one names, has changed"
 	}
 	return "changed: " + strings.Join(keys, ", ")
 }

@@ -38,8 +38,8 @@ func Decode(data []byte, into any) error {
 }
 
 var (
-	inType = regexp.MustCompile(` in type \S+$`)
-	ofType = regexp.MustCompile("(?s)^line (\\d+): cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.+)$")
+	inType = regexp.MustCompile(` in type .+$`)
+	ofType = regexp.MustCompile("(?s)^line (\\d+): cannot unmarshal (!\\S+)(?: `(.*)`)? into (.+)$")
 )
 
 // kinds are YAML's, and types those of Go, as people call them.
@@ -57,7 +57,10 @@ func plain(fault string, document *yaml.Node) string {
 		return inType.ReplaceAllString(fault, "")
 	}
 	line, _ := strconv.Atoi(m[1]) // they are digits
-	says := "cannot be " + kinds[m[2]]
+	says := "has a wrong type"
+	if kind := kinds[m[2]]; kind != "" {
+		says = "cannot be " + kind
+	}
 	want := types[m[4]]
 	switch {
 	case strings.HasPrefix(m[4], "[]"):

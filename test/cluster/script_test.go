@@ -84,7 +84,7 @@ func TestScript(t *testing.T) {
 func freeWindow(t *testing.T) int {
 	t.Helper()
 	for range 1000 {
-		port := 10_000 + rand.IntN(20_000) // below those that systems give out
+		port := 30_000 + rand.IntN(2_700) // below those that systems give out, above those of testkit
 		free := true
 		for _, offset := range []int{0, 1, 2, 10, 11, 12, 20, 21, 22} {
 			l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+offset))

@@ -94,7 +94,7 @@ func TestFullDisk(t *testing.T) {
 		testkit.Eventually(t, "an orchestrator is told to restart it", func() bool { return status(o.Monitor) == http.StatusServiceUnavailable })
 		c.Kill()
 		run(t, "mount", "-o", "remount,ro", disk)
-		if _, err := server.Start(t.Context(), server.Options{Data: o.Data, Dev: true}); !errors.Is(err, syscall.EROFS) {
+		if _, err := server.Start(t.Context(), server.Options{Data: o.Data, Listen: "127.0.0.1:-1", Dev: true}); !errors.Is(err, syscall.EROFS) {
 			t.Errorf("on a read-only disk it starts, or says: %v", err)
 		}
 		run(t, "mount", "-o", "remount,rw", disk)
