@@ -25,6 +25,9 @@ func (b *Broker) admit(ctx context.Context, l *cachedSession, id performatives.S
 	}
 	l.act.Is(m.Performative.String(), string(m.ID), m.Context)
 	l.act.Reached(telemetry.Verify)
+	if b.parts.Store.Broken() != nil { // who waits for the server waits in vain
+		return api.Acceptance{}, session.Busy()
+	}
 	fresh := !l.loaded
 	if fresh {
 		outside, err := b.parts.Reads.NonParticipant(ctx, api.Caller{Agent: m.Sender}, id, m.Performative == performatives.Propose)
