@@ -39,6 +39,7 @@ type Activity struct {
 	Queues      map[string]float64 `json:"queues"`
 	Lag         map[string]float64 `json:"lagSeconds"`
 	Stuck       float64            `json:"stuckSessions"`
+	Servers     map[string]float64 `json:"servers"` // of NATS that keep the transcripts, by whether they are there
 }
 
 // ActRates are those of one performative.

@@ -60,6 +60,16 @@ func (o Options) listeners() (all []listens) {
 	return all
 }
 
+// Addresses are those at which a start listens, each with its flag.
+func (o Options) Addresses() (all []string) {
+	for _, l := range o.listeners() {
+		if l.address != "" {
+			all = append(all, "--"+l.flag+" "+l.address)
+		}
+	}
+	return all
+}
+
 // checkListeners refuses what is no address, what others can reach under --dev, and an address that two listeners have.
 func (o Options) checkListeners() (faults []error) {
 	var before []listens

@@ -11,7 +11,10 @@ import (
 // Of five servers two may fail.
 func TestMissing(t *testing.T) {
 	t.Parallel()
-	for away, want := range map[string]string{"": "", "n5": "4 of 5 NATS servers are there", "n4 n5": "3 of 5 NATS servers are there; the next failure stops all acts"} {
+	for away, want := range map[string]string{
+		"": "", "n5": "4 of 5 NATS servers are there", "n4 n5": "3 of 5 NATS servers are there; the next failure stops all acts",
+		"n3 n4 n5": "2 of 5 NATS servers are there: too few for any act",
+	} {
 		names := strings.Fields(away)
 		if got := (Servers{There: 5 - len(names), Away: names}).Missing(); got != want {
 			t.Errorf("without %q: %q, want %q", away, got, want)

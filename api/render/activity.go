@@ -29,6 +29,7 @@ func Figures(a api.Activity) (lines [][2]string) {
 	}{
 		{"refusals/s", a.Refusals}, {"limits hit/s", a.LimitsHit}, {"sessions", a.Sessions}, {"escalations", a.Escalations},
 		{"obligations", a.Obligations}, {"queues", a.Queues}, {"lag, s", a.Lag}, {"stuck sessions", map[string]float64{"": a.Stuck}},
+		{"NATS servers", a.Servers},
 	} {
 		var all []string
 		for _, name := range slices.Sorted(maps.Keys(part.values)) {

@@ -191,7 +191,7 @@ func (s *serve) explainStart(err error) error {
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped while starting")
 	case errors.Is(err, syscall.EADDRINUSE), strings.Contains(err.Error(), "address already in use"):
-		return advise(err, "Another process uses the address, perhaps another broker. Set one of these to another address: %s.", s.addresses())
+		return advise(err, "Another process uses the address, perhaps another broker. Set one of these to another address: %s.", strings.Join(s.Addresses(), ", "))
 	case errors.Is(err, server.ErrSharedKey):
 		return advise(err, "'parley nats-config --data %s' prints the configuration for its login key. Until the server has it, --shared-keys goes on as before.", s.Data)
 	case errors.Is(err, server.ErrKeyLost):
@@ -216,17 +216,6 @@ func (s *serve) explainStart(err error) error {
 		return fmt.Errorf("--nats %s: %w", natslogin.WithoutPassword(s.NATS), err)
 	}
 	return err
-}
-
-// addresses are those at which it listens, with their flags.
-func (s *serve) addresses() string {
-	var all []string
-	for _, l := range []struct{ flag, address string }{{"listen", s.Listen}, {"websocket", s.Websocket}, {"http", s.HTTP}, {"macp", s.MACP}, {"monitor", s.Monitor}} {
-		if l.address != "" && (l.flag != "listen" || s.NATS == "") {
-			all = append(all, "--"+l.flag+" "+l.address)
-		}
-	}
-	return strings.Join(all, ", ")
 }
 
 // adviseSeed says what to do about a key file of the data directory without a seed.

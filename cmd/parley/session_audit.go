@@ -42,8 +42,8 @@ and --after goes on where an audit of all sessions was interrupted.`,
 		Example:           "  parley session audit\n  parley session audit " + exampleSession,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if text(cmd, "as") != "" {
-				return usage(errors.New("only an operator can audit: omit --as"))
+			if err := operatorOnly(cmd); err != nil {
+				return err
 			}
 			for _, arg := range args {
 				if err := checkPrefix("a session", arg); err != nil {

@@ -47,8 +47,8 @@ claimed or commented an item of the inbox: erase the session of that item.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, given []string) error {
-			if text(cmd, "as") != "" {
-				return usage(errors.New("only an operator can do this: omit --as"))
+			if err := operatorOnly(cmd); err != nil {
+				return err
 			}
 			return manyTimes(cmd, func(ctx context.Context, c connection) error {
 				if len(given) == 0 {

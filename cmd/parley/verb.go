@@ -54,8 +54,8 @@ func listsOf[A any](cmd *cobra.Command, verb api.Verb, fill filler, ask func(con
 // runs makes a command of a verb that does more than to draw one reply.
 func runs(cmd *cobra.Command, verb api.Verb, fill filler, do func(context.Context, *cobra.Command, connection) error) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if verb.Role == api.Operator && text(cmd, "as") != "" {
-			return usage(errors.New("only an operator can do this: omit --as"))
+		if err := operatorOnly(cmd); verb.Role == api.Operator && err != nil {
+			return err
 		}
 		return with(cmd, func(ctx context.Context, c connection) error {
 			if fill != nil {
@@ -67,6 +67,14 @@ func runs(cmd *cobra.Command, verb api.Verb, fill filler, do func(context.Contex
 		})
 	}
 	return cmd
+}
+
+// operatorOnly refuses --as.
+func operatorOnly(cmd *cobra.Command) error {
+	if text(cmd, "as") != "" {
+		return usage(errors.New("only an operator can do this: omit --as"))
+	}
+	return nil
 }
 
 // principals makes a command one of the principal of --as; without that it says who.

@@ -39,6 +39,7 @@ func Between(before, now Sample) api.Activity {
 		Sessions: now.shared("parley_sessions", "state"), Escalations: now.shared("parley_escalations", "due"),
 		Obligations: now.shared("parley_obligations", "status"), Queues: now.summed("parley_queue_length", "queue"),
 		Lag: now.shared("parley_lag_seconds", "of"), Stuck: now.summed("parley_stuck_sessions", "")[""],
+		Servers: now.shared("parley_store_servers", "state"),
 	}
 	delete(p.Refusals, "none")
 	for _, family := range []struct{ name, label string }{{"parley_act_seconds", "outcome"}, {"parley_act_stage_seconds", "stage"}, {"parley_fsync_seconds", ""}} {
