@@ -27,7 +27,9 @@ func agreementVerify() *cobra.Command {
 		Long: `Checks the digests and the hash, the parties' signatures, and the entries of offer
 and acceptance with their receipts; with --log-key also that the agreement is in the
 public log. The keys that the file names are always judged; --broker-key and --key say
-which ones they have to be. Without these, compare them with those that you trust.`,
+which ones they have to be: a document that these have not signed does not hold.
+Without them, compare the keys that it names with those that you trust, and read
+what the last line says is proven.`,
 		Example: `  parley agreement verify deal.json --broker-key UAFC…
   parley agreement verify public.json --key agent://acme.com/buyer=UBX2…`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,7 +55,9 @@ which ones they have to be. Without these, compare them with those that you trus
 			if err != nil {
 				return err
 			}
-			return reportAgreement(cmd, agreement.Verify(data, trust))
+			report := agreement.Verify(data, trust)
+			report.Demand(trust)
+			return reportAgreement(cmd, report)
 		},
 	}
 	broker.flags(cmd.Flags(), "the one that the receipts name")
@@ -70,11 +74,15 @@ func reportAgreement(cmd *cobra.Command, r agreement.Report) error {
 		Signed   []agreement.DID   `json:"signed"`
 		Redacted []string          `json:"redacted"`
 		Logged   bool              `json:"logged"`
+		Proves   string            `json:"proves,omitzero"` // without faults
 		Faults   []agreement.Fault `json:"faults"`
-	}{r.Document.ID, len(r.Faults) == 0, r.Signed, r.Redacted, r.Logged, r.Faults}
+	}{r.Document.ID, len(r.Faults) == 0, r.Signed, r.Redacted, r.Logged, "", r.Faults}
+	if result.OK {
+		result.Proves = r.Proves()
+	}
 	err := show(cmd, result, func(s render.Style) string { return render.Agreement(r, s) })
 	if err == nil && !result.OK {
-		err = fmt.Errorf("the agreement does not hold: %d faults", len(r.Faults))
+		err = fmt.Errorf("the agreement does not hold: %s", r.Faults[0])
 	}
 	return err
 }

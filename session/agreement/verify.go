@@ -43,6 +43,9 @@ type Report struct {
 	Signed   []DID    // the parties whose signature over the hash is right
 	Redacted []string // terms of which only the digest is there
 	Logged   bool     // it is in the public log, by the log's key
+
+	receipts bool // of all entries are right
+	signers  map[performatives.Agent][]performatives.Key
 }
 
 // Proves says what a document without faults proves.
@@ -50,10 +53,24 @@ func (r Report) Proves() string {
 	switch {
 	case len(r.Signed) > 0:
 		return "every party has signed the hash"
-	case r.Document.Evidence != nil && r.Document.Evidence.Offer != nil:
+	case r.receipts:
 		return "the entries of offer and acceptance make this agreement"
+	case r.Logged:
+		return "the broker has logged the hash; who agreed to the terms is not proven"
 	default:
 		return "the terms are those of the hash; who agreed to them is not proven"
+	}
+}
+
+// Demand makes it a fault that a trusted key has signed nothing, or that the broker's, if no other is trusted, has not.
+func (r *Report) Demand(t Trust) {
+	for _, a := range slices.Sorted(maps.Keys(t.Keys)) {
+		if !slices.Contains(r.signers[a], t.Keys[a]) {
+			r.Faults = append(r.Faults, Fault{"/signatures", fmt.Sprintf("%s has not signed with the key %s", a, t.Keys[a])})
+		}
+	}
+	if broker := t.Broker != "" || !t.BrokerKeys.IsZero(); broker && len(t.Keys) == 0 && !r.receipts && !r.Logged {
+		r.Faults = append(r.Faults, Fault{"/evidence", "has no entries with receipts, so the broker's key proves nothing"})
 	}
 }
 
@@ -62,6 +79,7 @@ func (r Report) Proves() string {
 // any spelling will do. A document without faults proves what Report says.
 func Verify(data []byte, trust Trust) Report {
 	v := verifier{trust: trust, used: map[performatives.Key]bool{}}
+	v.signers = map[performatives.Agent][]performatives.Key{}
 	canonical, err := ijson.CanonicalWithin(data, maxDepth)
 	if err == nil {
 		err = json.Unmarshal(canonical, &v.Document, json.RejectUnknownMembers(true))
@@ -160,6 +178,7 @@ func (v *verifier) evidence() {
 	if !complete {
 		return
 	}
+	v.receipts = true
 	v.rotated()
 	v.follows(&a)
 	v.confirmed(a)
@@ -324,6 +343,7 @@ func (v *verifier) entry(member string, data []byte, into *transcript.Entry) boo
 		v.fault(member, "%s did not sign it with the key %s", sender, trusted)
 	default:
 		v.used[keys[i]] = true
+		v.signers[sender] = append(v.signers[sender], keys[i])
 	}
 	return true
 }

@@ -52,7 +52,8 @@ func (v *verifier) signatures() {
 			continue
 		}
 		faults := len(v.Faults)
-		for _, key := range v.signers(v.party(i)) {
+		keys := v.mustSign(v.party(i))
+		for _, key := range keys {
 			switch {
 			case key == "":
 				v.fault("/signatures/"+string(party), "the key of %s is not known", v.party(i))
@@ -64,6 +65,7 @@ func (v *verifier) signatures() {
 		}
 		if len(v.Faults) == faults {
 			v.Signed = append(v.Signed, party)
+			v.signers[v.party(i)] = append(v.signers[v.party(i)], keys...)
 		}
 	}
 	if len(d.Signatures) > len(d.Parties) {
@@ -71,9 +73,9 @@ func (v *verifier) signatures() {
 	}
 }
 
-// signers are the keys that a party's signature has to be of: the one that the document
+// mustSign are the keys that a party's signature has to be of: the one that the document
 // names, and the trusted one. What is trusted takes no check away.
-func (v *verifier) signers(party performatives.Agent) (keys []performatives.Key) {
+func (v *verifier) mustSign(party performatives.Agent) (keys []performatives.Key) {
 	trusted, known := v.trust.Keys[party]
 	if known {
 		keys = append(keys, trusted)
