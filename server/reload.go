@@ -30,6 +30,7 @@ func (s *Server) Reload(ctx context.Context, o Options) error {
 		return err
 	}
 	s.Broker.rules.Store(o.Rules)
+	s.Broker.warnOfApprovers(o.Rules)
 	for _, human := range moved {
 		parts.Registry.Reconnect(human)
 	}

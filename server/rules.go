@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	_ "time/tzdata" // calendars name time zones, which the machine may lack
 
+	"go.uber.org/zap"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-asp/parley/escalation"
@@ -34,6 +37,20 @@ func ReadRules(path string) (*escalation.Rules, error) {
 		return nil, fmt.Errorf("%s: %w", path, withLines(err, &document))
 	}
 	return rules, nil
+}
+
+// warnOfApprovers warns of humans whom rules ask and who cannot decide: a level that too few can approve is passed over.
+func (b *Broker) warnOfApprovers(rules *escalation.Rules) {
+	if rules == nil {
+		return
+	}
+	for _, org := range slices.Sorted(maps.Keys(rules.Organisations)) {
+		for _, human := range rules.Humans(org) {
+			if member, _ := b.Parts.Registry.Member(human); !escalation.MayDecide(member, org) {
+				b.Options.Log.Warn("the rules ask somebody who is not registered, or may not decide", zap.String("human", string(human)))
+			}
+		}
+	}
 }
 
 // wrongTime is the first due or remind of the file that is no duration, with its line: the

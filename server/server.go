@@ -230,6 +230,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 			zap.Int("principals", len(n)), zap.Reflect("first", n[:min(len(n), 10)]), zap.Bool("sharedKeys", o.SharedKeys))
 	}
 	close(s.ready)
+	s.Broker.warnOfApprovers(o.Rules)
 	if s.notifier, err = s.openNotify(ctx, o.Notify); err != nil {
 		return s, err
 	}
