@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -135,22 +136,28 @@ type Opening struct {
 	ValidUntil string                    `json:"validUntil,omitzero"`
 }
 
+func sameJSON(a, b jsontext.Value) bool {
+	one, two := a.Clone(), b.Clone()
+	return one.Canonicalize() == nil && two.Canonicalize() == nil && bytes.Equal(one, two)
+}
+
 // Invitation is the PROPOSE that opens the session.
 func (o Opening) Invitation() (s api.Say, err error) {
 	terms := maps.Clone(o.Terms)
 	if terms == nil {
 		terms = map[string]jsontext.Value{}
 	}
-	if terms["purpose"], err = json.Marshal(o.Purpose); err != nil {
-		return s, err
-	}
+	own := map[string]any{"purpose": o.Purpose, "participants": o.With}
 	if o.Mode != "" {
-		if terms["mode"], err = json.Marshal(o.Mode); err != nil {
+		own["mode"] = o.Mode
+	}
+	for name, value := range own {
+		if terms[name], err = json.Marshal(value); err != nil {
 			return s, err
 		}
-	}
-	if terms["participants"], err = json.Marshal(o.With); err != nil {
-		return s, err
+		if given, both := o.Terms[name]; both && !sameJSON(given, terms[name]) {
+			return s, session.Refuse(session.MalformedEnvelope, "/terms/%s: is not what the request says beside its terms", name).With(map[string]string{"path": "/terms/" + name})
+		}
 	}
 	body := map[string]any{
 		"proposalId": "invitation", "type": performatives.SessionInvitation, "subject": cmp.Or(o.Subject, o.Purpose), "terms": terms,

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/testkit"
@@ -68,5 +72,22 @@ func TestReadRulesFaults(t *testing.T) {
 		if _, err := server.ReadRules(path); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "escalation.") {
 			t.Errorf("%s\n: %v; want %s", text, err, want)
 		}
+	}
+}
+
+// Rules that ask somebody who cannot decide are in force, with a warning: a level that nobody can approve is passed over.
+func TestApproverWhoIsNotThere(t *testing.T) {
+	t.Parallel()
+	core, logged := observer.New(zap.WarnLevel)
+	w := testkit.NewWorld(t, testkit.Options{Log: zap.New(core)})
+	warned := func() int { return logged.FilterField(zap.String("human", "human://acme.com/boss")).Len() }
+	testkit.Must(t, w.Reload(w.Ctx, ruled(t, oneDecides)))
+	if warned() != 1 {
+		t.Errorf("%d warnings of the boss, who is not registered", warned())
+	}
+	w.Principal("human://acme.com/boss", func(c *api.Card) { c.Registry.MayDecide = true })
+	testkit.Must(t, w.Reload(w.Ctx, ruled(t, oneDecides)))
+	if warned() != 1 {
+		t.Error("a warning of the boss, who may decide")
 	}
 }

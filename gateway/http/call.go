@@ -147,7 +147,7 @@ func unreadable(err error) error {
 		return malformed(bad.Path, bad.Why)
 	}
 	if errors.Is(err, performatives.ErrTooLarge) {
-		return tooLarge()
+		return tooLarge(performatives.MaxEnvelope)
 	}
 	return malformed("", err.Error())
 }
@@ -167,7 +167,7 @@ func (c *call) read(types ...string) ([]byte, error) {
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case large:
-		return nil, tooLarge()
+		return nil, tooLarge(gateway.MaxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, status{session.Refuse(session.MalformedEnvelope, "the body took too long to come"), http.StatusRequestTimeout}
 	case err != nil:
@@ -191,8 +191,8 @@ func (c *call) contentType() string {
 	return kind
 }
 
-func tooLarge() error {
-	return session.Refuse(session.TooLarge, "a body has at most %d bytes", gateway.MaxBody).With(map[string]int{"maxBytes": gateway.MaxBody})
+func tooLarge(most int) error {
+	return session.RefuseTooLarge(most, "a body has at most %d bytes here", most)
 }
 
 // malformed refuses what cannot be read; path is a JSON pointer, or of a parameter.

@@ -30,6 +30,8 @@ func TestRefusalsHelp(t *testing.T) {
 		"a member misspelt":         {"POST", "/v1/asp/sessions", `{"with":[],"purpose":"x","goal":"y"}`, 400, session.MalformedEnvelope, "/goal: is not taken here; there is with, purpose, subject, mode, terms, validUntil"},
 		"a member of an act":        {"POST", testkit.SessionPath(id) + "/messages", `{"performative":"ACCEPT","reference":"p1"}`, 400, session.MalformedEnvelope, "/reference: is not taken here; there is performative, body, recipient, constraints, messageId"},
 		"JSON with a colon missing": {"POST", "/v1/asp/sessions", "{\"with\": [],\n \"purpose\" \"x\"}", 400, session.MalformedEnvelope, "not well-formed JSON, at line 2, column 12"},
+		"terms of its own":          {"POST", "/v1/asp/sessions", `{"with":["agent://widgets.co/beta"],"purpose":"x","terms":{"participants":["agent://court.org/judge"]}}`, 400, session.MalformedEnvelope, "/terms/participants: is not what the request says beside its terms"},
+		"an envelope's size":        {"POST", testkit.SessionPath(id) + "/messages", `{"performative":"OBSERVE","body":{"x":"` + strings.Repeat("x", 256<<10) + `"}}`, 413, session.TooLarge, `"maxBytes":262144`},
 		"another act under a key":   {"POST", "/v1/asp/sessions", strings.Replace(opening, "x", "y", 1), 409, session.Duplicate, "this Idempotency-Key was used before"},
 	} {
 		a := w.Send(tt.method, tt.path, w.Tokens[cron], tt.body, key("again"))
