@@ -169,6 +169,9 @@ func TestA2A(t *testing.T) {
 	if got.Status.State != "TASK_STATE_INPUT_REQUIRED" || len(got.History) != 1 || !strings.Contains(got.Status.Message.Parts[0].Text(), "c1") {
 		t.Errorf("after a counter the task is %+v", got)
 	}
+	if data, err := json.Marshal(got.Status.Message.Parts[1].Data()); err != nil || !strings.Contains(string(data), `"terms":{"price":6}`) || !strings.Contains(string(data), `"moves":[{"`) {
+		t.Errorf("what waits, as data: %s, %v", data, err)
+	}
 	w.asSeller(first.ID, `{"performative":"WITHDRAW","body":{"referenceId":"c1","reason":"sold out"}}`)
 	w.asSeller(first.ID, `{"performative":"PROPOSE","body":{"proposalId":"c2","type":"offer","subject":"cups","terms":{"price":9}}}`)
 	unclear := fmt.Sprintf(`{"message":{"messageId":"m4","role":"ROLE_USER","taskId":%q,"parts":[{"data":{"action":"accept"}}]}}`, first.ID)

@@ -215,9 +215,10 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 // asks says what waits for the caller, and what it may send.
 func (s snapshot) asks(c call) (string, object) {
 	acts := s.acts()
-	data, said := object{"allowed": acts}, []string{"It is your turn."}
+	data, said := object{"allowed": acts, "moves": plain(s.deal.Moves)}, []string{"It is your turn."}
 	if waiting, _ := s.waiting(c.Agent); len(waiting) > 0 {
 		data["waiting"] = waiting
+		data["offers"] = plain(slices.DeleteFunc(slices.Clone(s.deal.Offers), func(o api.SnapshotOffer) bool { return !slices.Contains(waiting, o.ID) }))
 	}
 	if delivered := s.delivered(c.Agent); len(delivered) > 0 {
 		data["delivered"] = delivered
@@ -235,6 +236,15 @@ func (s snapshot) asks(c call) (string, object) {
 	}
 	said = append(said, `Answer in words, or with {"action": …}, one of `+strings.ToLower(strings.Join(acts, ", "))+".")
 	return strings.Join(said, " "), data
+}
+
+// plain is a value as JSON is read.
+func plain(value any) (read any) {
+	text, err := json.Marshal(value)
+	if err != nil || json.Unmarshal(text, &read) != nil {
+		return nil
+	}
+	return read
 }
 
 // says are the sentences of what is open.
