@@ -102,6 +102,23 @@ func TestInsights(t *testing.T) {
 	w.Send("GET", "/v1/asp/insights?since=monday", w.Tokens[seller], "").Refused(http.StatusBadRequest, session.MalformedEnvelope)
 }
 
+// A session counts whose id is made of a hash, as the SDKs do: its time is no time.
+func TestInsightsOfHashedIDs(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{})
+	a, b, id := w.Principal(alpha), w.Principal(beta), performatives.SessionID("f47ac10b-58cc-7372-8567-0e02b2c3d479")
+	a.Say(id, testkit.Invitation(b.Agent))
+	b.Say(id, &performatives.RejectBody{ReferenceID: "inv", Code: "unspecified", Reason: "no"})
+	testkit.Eventually(t, "all is counted", func() bool {
+		got, err := client.Do(w.Ctx, w.Client(alpha), api.InsightsGet, api.GetInsights{})
+		testkit.Must(t, err)
+		if got.Complete && got.Sessions != 1 {
+			t.Fatalf("%d sessions are counted", got.Sessions)
+		}
+		return got.Complete
+	})
+}
+
 // A session counts for its principals and for who sees those of their organisations, open or
 // over. For a delegate it does not, whether it was asked, has joined or has declined.
 func TestInsightsOfDelegates(t *testing.T) {

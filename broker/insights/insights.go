@@ -144,7 +144,7 @@ func (x *Insights) countable(
 		}
 		for _, id := range page {
 			before = string(id)
-			made, known := madeAt(id)
+			made, known := x.madeAt(id)
 			if known && made.Before(since.Add(-longestSession)) {
 				return ids, nil // the rest is older
 			}
@@ -164,13 +164,15 @@ func (x *Insights) countable(
 	return ids, nil
 }
 
-// madeAt is when a session's id was made.
-func madeAt(id performatives.SessionID) (time.Time, bool) {
+// madeAt is when a session's id was made. One that is made of a hash, as the SDKs do, says nothing of it: nearly all of
+// these are in the future.
+func (x *Insights) madeAt(id performatives.SessionID) (made time.Time, known bool) {
 	u, err := uuid.Parse(string(id))
 	if err != nil || u.Version() != 7 {
-		return time.Time{}, false
+		return made, false
 	}
-	return time.Unix(u.Time().UnixTime()), true
+	made = time.Unix(u.Time().UnixTime())
+	return made, made.Before(x.o.Now().Add(x.o.Skew))
 }
 
 // counts tells whose sessions count for a caller: its own, and for who sees those of its
