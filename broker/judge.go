@@ -75,15 +75,11 @@ func (b *Broker) Timely(at time.Time) error {
 // stillAhead refuses an approval, or a delegation, that ends before it begins: it would use up what was asked and allow
 // nothing. Step cannot refuse it, because there are entries that have it.
 func stillAhead(m *performatives.Message, now time.Time) error {
-	var until *time.Time
-	switch body := m.Body.(type) {
-	case *performatives.DelegateBody:
-		until = body.ValidUntil
-	case *performatives.InformBody:
-		if ruling, is := body.Ruling(); is && ruling.Authority != nil {
-			until = ruling.Authority.ValidUntil
-		}
+	grant, is := m.Body.(performatives.Granting)
+	if !is {
+		return nil
 	}
+	until := grant.GrantsUntil()
 	if until == nil || now.Before(*until) {
 		return nil
 	}
