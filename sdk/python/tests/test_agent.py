@@ -21,16 +21,21 @@ from parley_asp import (
     Delegate,
     Escalate,
     Inform,
+    NoAnswer,
     ParleyError,
     Propose,
     Refusal,
     Reject,
     Wait,
     Withdraw,
+    sync,
 )
 from parley_asp.testing import Broker, Human
+from parley_asp.tools import NegotiationTools
 
 BUYER, SELLER, COMPLIANCE = "agent://acme.com/buyer", "agent://widgets.co/seller", "agent://acme.com/compliance"
+
+GONE = "http://127.0.0.1:1"
 
 
 class Cups(BaseModel):
@@ -419,7 +424,52 @@ def test_floats_are_refused() -> None:
         price: float
 
     with pytest.raises(TypeError, match="float"):
-        Agent(token="x", terms=Bad)
+        Agent(url=GONE, token="x", terms=Bad)
     with pytest.raises(ParleyError, match="own key"):
         Agent(url="nats://127.0.0.1:1", token="x")
-    assert Agent(token="x", terms=Bad, floats=True)
+    assert Agent(url=GONE, token="x", terms=Bad, floats=True)
+
+
+@pytest.mark.parametrize("url", [None, "", "foo", "127.0.0.1:28081", "localhost:8080", "ftp://a", "http://", "http://a:b", "tls://a:99999"])
+def test_what_is_no_url(url: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLEY_URL", url or "")
+    monkeypatch.setenv("PARLEY_TOKEN", "x")
+    makes: list[Callable[[], Any]] = [Agent.from_env, sync.Agent.from_env]
+    makes += [lambda: Agent(url=url, token="x"), lambda: NegotiationTools(url, "x")]
+    for make in makes:
+        with pytest.raises(ParleyError, match=r"set PARLEY_URL or url=.*http://127\.0\.0\.1:8080"):
+            make()
+    with pytest.raises(ParleyError) as refused:
+        Agent(url="http//user:secret@broker", token="x")
+    assert "secret" not in str(refused.value) and "broker" in str(refused.value)
+
+
+def test_a_broker_that_is_away(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    """It is asked again; the log says once that it is away, and once that it is there again."""
+
+    async def main() -> None:
+        agent: Agent[Any] = Agent(url=broker.url, token=BUYER)
+        tried = asyncio.Queue[str]()
+        call = agent._transport.call
+
+        async def calls(*asked: Any) -> Any:
+            try:
+                answer = await call(*asked)
+            except NoAnswer:
+                tried.put_nowait("no answer")
+                raise
+            tried.put_nowait("answered")
+            return answer
+
+        agent._transport.call = calls  # type: ignore[method-assign,assignment]
+        broker.kill()
+        async with agent:
+            assert [await tried.get() for _ in range(3)] == ["no answer"] * 3
+            await asyncio.to_thread(broker.start)
+            while await tried.get() != "answered":
+                pass
+
+    run(main())
+    said = [r.getMessage() for r in caplog.records if r.name == "parley_asp"]
+    assert len(said) == 2 and said[1] == "the broker answers again", said
+    assert "PARLEY_URL" in said[0] and f"GET {broker.url}/v1/asp: ConnectError" in said[0]

@@ -148,4 +148,4 @@ def test_what_is_no_traceparent() -> None:
     for wrong in (None, "", "00", ONE.upper().replace("1", "A"), ONE + "\n", ONE + "-1", " " + ONE):
         assert trace_of(lambda wrong=wrong: wrong) is None  # type: ignore[misc]
     assert trace_of(lambda: ONE) == ONE and trace_of(None) is None
-    assert Agent(token="x", traceparent=lambda: ONE)
+    assert Agent(url="http://127.0.0.1:1", token="x", traceparent=lambda: ONE)

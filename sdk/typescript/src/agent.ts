@@ -32,7 +32,7 @@ export type Handler<T> = (deal: Deal<T>) => Decision | Promise<Decision>;
 
 /** What makes an agent. */
 export interface AgentOptions<T> {
-  /** Of the broker; by default http://127.0.0.1:8080. */
+  /** Of the broker, such as http://127.0.0.1:8080. While it does not answer, the agent warns once and asks again. */
   url?: string | undefined;
   /** A token of the agent's (`parley token add URI`); under `--dev` its URI. */
   token?: string | undefined;
@@ -108,6 +108,7 @@ export class Agent<T> {
   readonly #endSlots = new Slots(mostEnds);
   #loop: Promise<void> | undefined;
   #warned = false;
+  #away = false; // the broker did not answer last
   #refused: ((deal: Deal<T>, decision: Act, refusal: Refusal) => unknown) | undefined;
   #failed: ((error: unknown, deal: Deal<T> | undefined) => unknown) | undefined;
 
@@ -269,7 +270,7 @@ export class Agent<T> {
   /** Wakes the session of the next news, if there are any within some seconds; returns the cursor after them. */
   async #news(since: string | undefined, seconds: number): Promise<string> {
     const asked = { seconds, ...(since === undefined ? {} : { since }) };
-    const answer = (await this.#transport.call('turn.wait', asked, this.#stop.signal)) as { cursor: string; snapshot?: Snapshot };
+    const answer = (await this.#heard(this.#transport.call('turn.wait', asked, this.#stop.signal))) as { cursor: string; snapshot?: Snapshot };
     if (answer.snapshot) this.#wake(answer.snapshot.sessionId, answer.snapshot);
     return answer.cursor;
   }
@@ -298,7 +299,7 @@ export class Agent<T> {
     let cursor: string | undefined;
     do {
       const asked = { limit: 200, ...(cursor === undefined ? {} : { cursor }) };
-      const page = (await this.#transport.call('session.list', asked)) as { sessions: { sessionId: string; state: string }[]; next?: string };
+      const page = (await this.#heard(this.#transport.call('session.list', asked))) as { sessions: { sessionId: string; state: string }[]; next?: string };
       for (const row of page.sessions) if (!over(row.state) || this.#work.has(row.sessionId)) this.#wake(row.sessionId);
       cursor = page.sessions.every((row) => over(row.state)) ? undefined : page.next;
     } while (cursor !== undefined);
@@ -509,13 +510,28 @@ export class Agent<T> {
     const began = Date.now();
     for (let pause = firstPause; ; pause = Math.min(pause * 2, longestPause)) {
       try {
-        return await act();
+        return await this.#heard(act());
       } catch (error) {
         if (!(error instanceof NoAnswer) && !isRefused(error, 'unavailable', 'rate_limited')) throw error;
         const after = error instanceof Refusal && error.retryAfter ? error.retryAfter * 1000 : pause * (0.5 + Math.random() / 2);
         if (Date.now() - began + after > giveUp || this.#stop.signal.aborted) throw error;
         await this.#pause(after);
       }
+    }
+  }
+
+  /** What the broker answers. It says once that there is no answer, and once that there is one again. */
+  async #heard<R>(asked: Promise<R>): Promise<R> {
+    try {
+      const answer = await asked;
+      if (this.#away) console.warn('parley: the broker answers again');
+      this.#away = false;
+      return answer;
+    } catch (error) {
+      if (!(error instanceof NoAnswer) || this.#stop.signal.aborted) throw error;
+      if (!this.#away) console.warn(`parley: the broker does not answer, and is asked again until it does (url names it, of PARLEY_URL): ${error.message}`);
+      this.#away = true;
+      throw error;
     }
   }
 
@@ -616,5 +632,5 @@ function httpOf<T>(o: AgentOptions<T>): Transport {
   if (!o.token) throw new ParleyError('over HTTP an agent needs a token: agent({token})');
   if (o.seed && !o.agent) throw new ParleyError('an agent with a key of its own needs its URI: agent({agent})');
   const signer = o.seed && o.agent ? new Signer(o.agent, o.seed) : undefined;
-  return new HTTP(o.url ?? 'http://127.0.0.1:8080', o.token, signer, o.agent);
+  return new HTTP(o.url, o.token, signer, o.agent);
 }

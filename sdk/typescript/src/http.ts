@@ -1,6 +1,6 @@
 /** The broker over HTTP: hosted with a token, or with one's own key beside it. */
 
-import { isRefused, NoAnswer, refusalOf, VersionUnsupported } from './errors.js';
+import { isRefused, NoAnswer, ParleyError, refusalOf, VersionUnsupported } from './errors.js';
 import { canonical } from './json.js';
 import { aheadOf, type Signer } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
@@ -37,6 +37,15 @@ interface Init {
   trace?: string | undefined;
 }
 
+/** The URL of a broker over HTTP, without a slash at its end; throws a ParleyError if it is none. */
+export function httpUrl(url: string | undefined): string {
+  const over = url && URL.canParse(url) ? new URL(url).protocol : '';
+  if (url && (over === 'http:' || over === 'https:')) return url.replace(/\/+$/, '');
+  const said = url ? `"${url.replace(/[^/]*@/, '')}" is no URL of a broker over HTTP` : 'the URL of the broker is missing';
+  const nats = /^(nats|tls|wss?):$/.test(over) ? '; over NATS: agent({ transport: nats({ … }) }) of @parley-asp/sdk/nats' : '';
+  throw new ParleyError(`${said}: set PARLEY_URL and give it as url, such as http://127.0.0.1:8080 (it begins with http:// or https://)${nats}`);
+}
+
 export class HTTP implements Transport {
   readonly identity: string;
   readonly #base: string;
@@ -46,8 +55,8 @@ export class HTTP implements Transport {
   #contract: number | undefined; // that the broker speaks, once it was asked
   #ahead = 0; // milliseconds of the broker's clock before this one
 
-  constructor(url: string, token: string, signer?: Signer, agent?: string) {
-    this.#base = `${url.replace(/\/+$/, '')}/v1/asp`;
+  constructor(url: string | undefined, token: string, signer?: Signer, agent?: string) {
+    this.#base = `${httpUrl(url)}/v1/asp`;
     this.#token = token;
     this.signer = signer;
     this.identity = agent ?? (token.startsWith('agent://') ? token : token.replace(/_[^_]*$/, ''));
@@ -107,6 +116,7 @@ export class HTTP implements Transport {
     const abort = (): void => late.abort();
     for (const s of [this.#closed.signal, init.signal]) s?.addEventListener('abort', abort);
     if (this.#closed.signal.aborted || init.signal?.aborted) late.abort();
+    const what = `${method} ${this.#base}${path.split('?')[0]}`;
     let answer: Response;
     let said: string;
     try {
@@ -114,8 +124,8 @@ export class HTTP implements Transport {
       if (init.trace) headers['traceparent'] = init.trace;
       answer = await fetch(this.#base + path, { method, headers, signal: late.signal, ...(init.body === undefined ? {} : { body: init.body }) });
       said = await answer.text();
-    } catch {
-      throw new NoAnswer(`${method} ${path.split('?')[0]}: no answer`);
+    } catch (error) {
+      throw new NoAnswer(`${what}: ${reasonOf(error)}`);
     } finally {
       clearTimeout(timer);
       for (const s of [this.#closed.signal, init.signal]) s?.removeEventListener('abort', abort);
@@ -123,7 +133,7 @@ export class HTTP implements Transport {
     const read = parsed(said);
     if (answer.ok) return read ?? {};
     if (typeof read !== 'object' || read === null || !('code' in read)) {
-      throw new NoAnswer(`${method} ${path.split('?')[0]} is answered ${answer.status} by something else than parley`);
+      throw new NoAnswer(`${what} is answered ${answer.status} by something else than parley`);
     }
     const after = answer.headers.get('retry-after');
     throw refusalOf(read as Record<string, unknown>, after && /^\d+$/.test(after) ? Number(after) : undefined);
@@ -137,6 +147,12 @@ export class HTTP implements Transport {
   async close(): Promise<void> {
     this.#closed.abort();
   }
+}
+
+/** Why fetch failed, such as ECONNREFUSED. */
+function reasonOf(error: unknown): string {
+  const { cause, message } = error as { cause?: { code?: string; message?: string }; message?: string };
+  return cause?.code ?? cause?.message ?? message ?? 'no answer';
 }
 
 function parsed(text: string): unknown {

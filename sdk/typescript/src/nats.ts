@@ -2,7 +2,7 @@
 
 import { AuthorizationError, createInbox, headers, nkeyAuthenticator, PermissionViolationError, type ConnectionOptions, type Msg, type NatsConnection, type PublishOptions } from '@nats-io/nats-core';
 
-import { NoAnswer, Refusal, refusalOf, Unauthorized } from './errors.js';
+import { NoAnswer, ParleyError, Refusal, refusalOf, Unauthorized } from './errors.js';
 import { aheadOf, Signer, tokenOf } from './sign.js';
 import type { Draft, Head, Transport } from './wire.js';
 
@@ -43,6 +43,7 @@ class Nats implements Transport {
   #ahead = 0; // milliseconds of the broker's clock before this one
 
   constructor(options: NatsOptions) {
+    if (!options.servers?.length) throw new ParleyError('the URL of the NATS servers is missing: nats({ servers }), such as nats://127.0.0.1:4222');
     this.#options = options;
     this.identity = options.agent;
     this.signer = new Signer(options.agent, options.seed);
@@ -56,7 +57,7 @@ class Nats implements Transport {
       return await this.#connection;
     } catch (error) {
       this.#connection = undefined;
-      throw this.#why(error, 'no connection to NATS');
+      throw this.#why(error, `no connection to ${[this.#options.servers].flat().join(', ').replace(/[^/,]*@/g, '')}`);
     }
   }
 

@@ -4,9 +4,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
-import { accept, agent, answer, close, complete, counter, delegate, escalate, NotAllowed, propose, reject, TermsError, wait, withdraw } from '../src/index.js';
+import { accept, agent, answer, close, complete, counter, delegate, escalate, NoAnswer, NotAllowed, ParleyError, propose, reject, TermsError, wait, withdraw } from '../src/index.js';
 import { HTTP } from '../src/http.js';
+import { nats } from '../src/nats.js';
 import { Broker, Counterparty, Human } from '../src/testing.js';
+import { negotiationTools } from '../src/tools.js';
 import { BUYER, buyer, COMPLIANCE, Cups, cups, nine, SELLER, seller, transcript } from './agents.js';
 
 test('two agents agree', async () => {
@@ -219,4 +221,46 @@ test('what is returned after an act has it, also while a handler works and older
   const deal = await buys.deal(session);
   assert.equal((await buys.say(deal, reject(deal.invitation!))).over, true);
   decides();
+});
+
+test('what is no URL of a broker is refused at once', async () => {
+  const why = (error: unknown): boolean => error instanceof ParleyError && /set PARLEY_URL.*http:\/\/127\.0\.0\.1:8080/.test(error.message);
+  for (const url of [undefined, '', 'foo', '127.0.0.1:28081', 'localhost:8080', 'ftp://a', 'http://', 'http://a:99999']) {
+    assert.throws(() => agent({ url, token: BUYER }), why, url);
+    await assert.rejects(negotiationTools({ url, token: BUYER }), why, url);
+  }
+  assert.throws(() => agent({ url: 'nats://user:secret@a', token: BUYER }), (error) => /nats\(/.test(String(error)) && !/secret/.test(String(error)));
+  assert.throws(() => nats({ connect: () => Promise.reject(new Error()), servers: '', agent: BUYER, seed: '' }), /nats:\/\/127\.0\.0\.1:4222/);
+});
+
+test('a broker that is away is asked again, which is said once, and once that it is there', async (t) => {
+  await using broker = await Broker.start();
+  const warned = t.mock.method(console, 'warn', () => undefined);
+  const transport = new HTTP(broker.url, BUYER);
+  const call = transport.call.bind(transport);
+  let [fails, answers] = [0, (): void => undefined];
+  let failed = (): void => undefined;
+  const thrice = new Promise<void>((resolve) => (failed = resolve));
+  const answered = new Promise<void>((resolve) => (answers = resolve));
+  transport.call = async (...asked) => {
+    try {
+      const answer = await call(...asked);
+      answers();
+      return answer;
+    } catch (error) {
+      if (error instanceof NoAnswer && ++fails === 3) failed();
+      throw error;
+    }
+  };
+  await broker.kill();
+  await using away = agent({ transport });
+  away.start();
+  await thrice;
+  await broker.up();
+  await answered;
+  await away.close();
+  const said = warned.mock.calls.map((c) => String(c.arguments[0]));
+  assert.equal(said.length, 2, said.join('\n'));
+  assert.match(said[0]!, /PARLEY_URL.*GET http:\/\/127\.0\.0\.1:\d+\/v1\/asp: ECONNREFUSED/);
+  assert.equal(said[1], 'parley: the broker answers again');
 });

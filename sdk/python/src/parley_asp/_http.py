@@ -10,6 +10,7 @@ import httpx
 
 from ._json import JSON, encode, loads
 from ._sign import Signer, ahead_of
+from ._transport import shown
 from .errors import NoAnswer, Refusal, StaleTimestamp, VersionUnsupported, refusal
 
 CONTRACT = 1  # of the broker's api, as GET /v1/asp says it
@@ -114,7 +115,7 @@ class HTTP:
         try:
             answer = await self._client.request(method, path, content=content, params=params, headers=headers)
         except httpx.TransportError as error:
-            raise NoAnswer(f"{method} {path}: {type(error).__name__}") from None
+            raise NoAnswer(f"{method} {shown(error.request.url)}: {type(error).__name__}") from None
         if answer.status_code < 300:
             return loads(answer.content) if answer.content else {}
         try:
@@ -122,7 +123,7 @@ class HTTP:
             if not isinstance(problem, dict) or "code" not in problem:
                 raise ValueError
         except ValueError:
-            raise NoAnswer(f"{method} {path} is answered {answer.status_code} by something else than parley") from None
+            raise NoAnswer(f"{method} {shown(answer.url)} is answered {answer.status_code} by something else than parley") from None
         after = answer.headers.get("retry-after", "")
         raise refusal(problem, float(after) if after.isdigit() else None)
 

@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 
 from ._json import JSON, encode, loads
 from ._sign import Signer, ahead_of, token_of
+from ._transport import shown
 from .errors import NoAnswer, ParleyError, StaleTimestamp, Unauthorized, refusal
 
 _CONNECTS = 5.0
@@ -49,10 +50,10 @@ class NATS:
                 try:
                     await asyncio.wait(waits, timeout=_CONNECTS, return_when=asyncio.FIRST_COMPLETED)
                     if not connecting.done():
-                        raise lost.result() if lost.done() else NoAnswer("no connection to NATS: TimeoutError")
+                        raise lost.result() if lost.done() else NoAnswer(f"no connection to {shown(self._url)}: TimeoutError")
                     self._client = connecting.result()
                 except (nats.errors.Error, OSError) as error:
-                    raise NoAnswer(f"no connection to NATS: {type(error).__name__}") from None
+                    raise NoAnswer(f"no connection to {shown(self._url)}: {type(error).__name__}") from None
                 finally:
                     connecting.cancel()
             return self._client

@@ -9,10 +9,11 @@ import re
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from ._json import JSON, dumps
 from ._sign import Signer
-from .errors import NoAnswer, RateLimited, Refusal, Unavailable
+from .errors import NoAnswer, ParleyError, RateLimited, Refusal, Unavailable
 
 R = TypeVar("R")
 
@@ -22,6 +23,9 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 10.0
+
+OVER_HTTP = ("http", "https")
+OVER_NATS = ("nats", "tls", "ws", "wss")
 
 
 class Transport(Protocol):
@@ -44,6 +48,28 @@ class Transport(Protocol):
         """Say an act on the entry that is the head, or without one the first act of a session."""
 
     async def close(self) -> None: ...
+
+
+def url_of(url: str | None, schemes: tuple[str, ...]) -> str:
+    """The URL of a broker, if it has a host and one of the schemes.
+
+    Raises:
+        ParleyError: it has not, or there is none.
+    """
+    try:
+        parts = urlsplit(url or "")
+        if parts.scheme in schemes and parts.hostname and parts.port != 0:  # a port that is no number raises
+            return str(url)
+    except ValueError:
+        pass
+    said = f"{shown(url)!r} is no URL of a broker" if url else "the URL of the broker is missing"
+    begins = ", ".join(f"{scheme}://" for scheme in schemes)
+    raise ParleyError(f"{said}: set PARLEY_URL or url=, such as http://127.0.0.1:8080 (it begins with {begins})")
+
+
+def shown(url: object) -> str:
+    """A URL without its password and its query, for people."""
+    return re.sub(r"[^/]*@", "", str(url).partition("?")[0])
 
 
 def uuid7_of(*parts: Any) -> str:

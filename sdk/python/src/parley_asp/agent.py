@@ -24,7 +24,7 @@ from ._binding import bound
 from ._json import JSON
 from ._moves import act_of, committed_before
 from ._sign import Signer
-from ._transport import FIRST_PAUSE, TraceParent, Transport, patiently, trace_of, uuid7_of
+from ._transport import FIRST_PAUSE, OVER_HTTP, OVER_NATS, TraceParent, Transport, patiently, trace_of, url_of, uuid7_of
 from .acts import Act, Decision, Escalate, Propose, Wait
 from .deal import Deal, Delegation
 from .errors import (
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 T = TypeVar("T", bound="BaseModel")
+R = TypeVar("R")
 Handler = Callable[[Deal[T]], "Decision | Awaitable[Decision]"]
 OnRefused = Callable[[Deal[T], Act, Refusal], Any]
 OnError = Callable[[Deal[T] | None, BaseException], Any]
@@ -83,7 +84,7 @@ class Agent(Generic[T]):
     """An agent, over HTTP with a token, or over NATS or HTTP with its own key.
 
     Args:
-        url: of the broker: ``http://…`` or ``nats://…``.
+        url: of the broker: ``http://…`` or ``nats://…``. While the broker does not answer, the agent warns once and asks again.
         token: a token of the agent's (``parley token add URI``); under ``--dev`` its URI.
         agent: the agent's URI. It is needed with a key of its own.
         seed: of the signing key (``SU…``); without one the agent is hosted.
@@ -99,7 +100,7 @@ class Agent(Generic[T]):
     def __init__(
         self,
         *,
-        url: str = "http://127.0.0.1:8080",
+        url: str | None = None,
         token: str = "",
         agent: str | None = None,
         seed: str | None = None,
@@ -127,6 +128,7 @@ class Agent(Generic[T]):
         self._ends = asyncio.Semaphore(MOST_ENDS)
         self._loop: asyncio.Task[None] | None = None
         self._warned = False
+        self._away = False  # the broker did not answer last
 
     @classmethod
     def from_env(
@@ -290,7 +292,7 @@ class Agent(Generic[T]):
     async def call(self, verb: str, request: JSON) -> Any:
         """Call a verb of the api, again for at most 30 seconds if it is not answered."""
         trace = trace_of(self._traceparent)
-        return await patiently(lambda: self._transport.call(verb, request, trace), QUICK)
+        return await patiently(lambda: self._heard(self._transport.call(verb, request, trace)), QUICK)
 
     async def say(self, deal: Deal[T], decision: Act) -> Deal[T]:
         """Say one act on a deal, outside a handler, and return the deal after it, as far as you may still read it.
@@ -345,7 +347,7 @@ class Agent(Generic[T]):
 
     async def _news(self, since: str | None, seconds: float) -> str:
         """Wake the session of the next news, if there are any within some seconds; returns the cursor after them."""
-        answer = await self._transport.call("turn.wait", {"seconds": seconds, **({"since": since} if since else {})})
+        answer = await self._heard(self._transport.call("turn.wait", {"seconds": seconds, **({"since": since} if since else {})}))
         if snapshot := answer.get("snapshot"):
             self._wake(snapshot["sessionId"], snapshot)
         return str(answer["cursor"])
@@ -367,7 +369,7 @@ class Agent(Generic[T]):
     async def _sweep(self) -> None:
         asked: JSON = {"limit": LIST_LIMIT}
         while True:
-            page = await self._transport.call("session.list", asked)
+            page = await self._heard(self._transport.call("session.list", asked))
             for row in page["sessions"]:
                 if row["state"] not in ("CLOSED", "FAILED") or row["sessionId"] in self._work:
                     self._wake(row["sessionId"])
@@ -483,7 +485,21 @@ class Agent(Generic[T]):
     async def _ask(self, verb: str, request: JSON) -> Any:
         """Call a verb until it is answered."""
         trace = self._trace(request["sessionId"]) if "sessionId" in request and verb != "turn.wait" else None
-        return await patiently(lambda: self._transport.call(verb, request, trace))
+        return await patiently(lambda: self._heard(self._transport.call(verb, request, trace)))
+
+    async def _heard(self, asked: Awaitable[R]) -> R:
+        """What the broker answers. It says once that there is no answer, and once that there is one again."""
+        try:
+            answer = await asked
+        except NoAnswer as error:
+            if not self._away:
+                log.warning("the broker does not answer, and is asked again until it does (PARLEY_URL or url= names it): %s", error)
+            self._away = True
+            raise
+        if self._away:
+            log.warning("the broker answers again")  # as loud as what it ends
+        self._away = False
+        return answer
 
     def _trace(self, session: str) -> str | None:
         """The trace of what a session makes the agent ask and say."""
@@ -527,9 +543,9 @@ class Agent(Generic[T]):
         """Say something patiently, and once more by the broker's clock if this one is off."""
         try:
             try:
-                await patiently(say)
+                await patiently(lambda: self._heard(say()))
             except StaleTimestamp:
-                await patiently(say)
+                await patiently(lambda: self._heard(say()))
         except Duplicate as duplicate:
             if duplicate.details is not None:  # something else has its id, or offers the same
                 raise
@@ -618,11 +634,12 @@ async def _called(handler: Callable[..., Any], *args: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _transport(url: str, token: str, agent: str | None, seed: str | None, login: str | None) -> Transport:
+def _transport(url: str | None, token: str, agent: str | None, seed: str | None, login: str | None) -> Transport:
+    url = url_of(url, OVER_HTTP + OVER_NATS)
     if seed and not agent:
         raise ParleyError("an agent with a key of its own needs its URI: Agent(agent=…), or PARLEY_AGENT")
     signer = Signer(agent, seed) if seed and agent else None
-    if url.startswith(("nats://", "tls://", "ws://", "wss://")):
+    if not url.lower().startswith("http"):
         if signer is None:
             raise ParleyError("over NATS an agent signs with its own key: Agent(seed=…), or PARLEY_SEED")
         from ._nats import NATS

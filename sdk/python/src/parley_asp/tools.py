@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 
 from ._json import JSON, dumps, loads
-from ._transport import TraceParent, patiently, trace_of
+from ._transport import OVER_HTTP, TraceParent, patiently, trace_of, url_of
 from .errors import NoAnswer, ParleyError
 
 
@@ -41,9 +41,9 @@ class NegotiationTools:
     ``traceparent`` is that of :class:`parley_asp.Agent`.
     """
 
-    def __init__(self, url: str, token: str, *, everything: bool = False, traceparent: TraceParent | None = None) -> None:
+    def __init__(self, url: str | None, token: str, *, everything: bool = False, traceparent: TraceParent | None = None) -> None:
         self._client = httpx.AsyncClient(
-            base_url=url.rstrip("/"),
+            base_url=url_of(url, OVER_HTTP).rstrip("/"),
             headers={"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"},
             timeout=httpx.Timeout(20, read=80),
         )
