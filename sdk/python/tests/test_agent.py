@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +14,9 @@ from pydantic import BaseModel
 from parley_asp import (
     Accept,
     Agent,
+    Amend,
     Close,
+    Commit,
     Counter,
     Deal,
     Decision,
@@ -26,10 +28,12 @@ from parley_asp import (
     Propose,
     Refusal,
     Reject,
+    TermsError,
     Wait,
     Withdraw,
     sync,
 )
+from parley_asp._moves import checked
 from parley_asp.testing import Broker, Human
 from parley_asp.tools import NegotiationTools
 
@@ -41,6 +45,10 @@ GONE = "http://127.0.0.1:1"
 class Cups(BaseModel):
     price: Decimal
     currency: str = "EUR"
+
+
+class Day(BaseModel):
+    on: date
 
 
 def run(coroutine: Any) -> Any:
@@ -473,3 +481,62 @@ def test_a_broker_that_is_away(broker: Broker, caplog: pytest.LogCaptureFixture)
     said = [r.getMessage() for r in caplog.records if r.name == "parley_asp"]
     assert len(said) == 2 and said[1] == "the broker answers again", said
     assert "PARLEY_URL" in said[0] and f"GET {broker.url}/v1/asp: ConnectError" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("terms", "path"),
+    [
+        ({"price": 0.1}, "terms.price is the float 0.1.*use Decimal"),
+        ({"lots": [{"price": 1}, {"price": Decimal("NaN")}]}, r"terms.lots\[1\].price: "),
+        ({"price": Decimal("0.1234567890123456789")}, "terms.price: .*send it as text"),
+        ({"count": 2**53}, "terms.count: .*send it as text"),
+        ({"cups": Day(on=date(2026, 1, 1))}, "terms.cups.on: .*date"),
+        (["price", 60], "terms is a list"),
+    ],
+)
+def test_terms_that_cannot_be_said(terms: Any, path: str) -> None:
+    """Nothing is sent: there is no broker."""
+
+    async def main() -> None:
+        buyer: Agent[Any] = Agent(url=GONE, token=BUYER)
+        async with buyer:
+            for first in (terms, Propose(terms)):
+                for ask in (buyer.negotiate, buyer.open):
+                    with pytest.raises(TermsError, match=path):
+                        await ask(SELLER, "cups", first)
+                with pytest.raises(TermsError, match=path):
+                    await buyer.tender([SELLER, COMPLIANCE], "cups", first)
+
+    run(main())
+
+
+def test_floats_that_may_be_said() -> None:
+    assert checked(Propose({"price": 0.1}), floats=True)
+    with pytest.raises(TermsError, match=r"terms\.price: "):
+        checked(Propose({"price": float("inf")}), floats=True)
+    owes = {"party": BUYER, "action": "pays", "quantity": 2.5}
+    assert checked(Commit(obligations=[owes]), floats=False) and checked(Amend("c1", [owes]), floats=False)
+
+
+def test_terms_of_handlers(broker: Broker) -> None:
+    """What a handler offers is checked alike, and on_error hears of it."""
+
+    async def main() -> None:
+        failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        buyer: Agent[Any] = Agent(url=broker.url, token=BUYER)
+
+        @buyer.on_turn
+        def decide(deal: Deal[Any]) -> Decision:
+            return Counter(deal.their_offer, {"price": 0.1})
+
+        @buyer.on_error
+        def hear(deal: Deal[Any] | None, error: BaseException) -> None:
+            failed.set_result(error)
+
+        async with seller(broker), buyer:
+            asked = asyncio.create_task(buyer.negotiate(SELLER, "cups", {"price": 60}))
+            error = await failed
+            assert isinstance(error, TermsError) and "terms.price is the float 0.1" in str(error)
+            asked.cancel()
+
+    run(main())

@@ -10,7 +10,7 @@ import { Deal, type Delegation, type TermsSchema } from './deal.js';
 import { isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal } from './errors.js';
 import { HTTP } from './http.js';
 import { canonical, uuid7Of } from './json.js';
-import { draftOf } from './moves.js';
+import { checked, draftOf } from './moves.js';
 import { Signer } from './sign.js';
 import { traceOf } from './trace.js';
 import type { Draft, Entry, Snapshot, Transport } from './wire.js';
@@ -166,12 +166,14 @@ export class Agent<T> {
 
   /**
    * Invite an agent, make the first offer (its terms, or the whole act), and let `onTurn` decide until the session
-   * is over. The same arguments are the same session, also after a crash. It throws a Refusal if the invitation is
-   * refused, or the name of `schema` is taken by another one (`duplicate`).
+   * is over. The same arguments are the same session, also after a crash. It throws a TermsError, before anything is
+   * sent, if JSON cannot say the terms, and a Refusal if the invitation is refused, or the name of `schema` is taken by
+   * another one (`duplicate`).
    */
   async negotiate(peer: string, subject: string, first?: (T & Terms) | Act, o: NegotiateOptions = {}): Promise<Deal<T>> {
+    const offer = offerOf(first, subject);
     this.start();
-    const [session, work] = await this.#begin(peer, subject, first, o);
+    const [session, work] = await this.#begin(peer, subject, offer, o);
     let timer: ReturnType<typeof setTimeout> | undefined;
     let final: ((deal: Deal<T>) => void) | undefined;
     const over = new Promise<Deal<T>>((resolve) => { work.finals.add((final = resolve)); });
@@ -197,7 +199,7 @@ export class Agent<T> {
 
   /** Invite an agent, and return the session; `reduce` makes the first offer. The same arguments are the same session. */
   async open(peer: string, subject: string, first?: (T & Terms) | Act, o: Omit<NegotiateOptions, 'timeout'> = {}): Promise<string> {
-    const [session] = await this.#begin(peer, subject, first, o);
+    const [session] = await this.#begin(peer, subject, offerOf(first, subject), o);
     await this.#invite(session, peer, subject, o);
     return session;
   }
@@ -227,7 +229,7 @@ export class Agent<T> {
 
   /** Say one act on a deal, outside a handler, and return the deal after it, as far as you may still read it. */
   async say(deal: Deal<T>, decision: Act): Promise<Deal<T>> {
-    await this.#say(deal, draftOf(decision, deal), traceOf(this.#traceparent));
+    await this.#say(deal, draftOf(checked(decision), deal), traceOf(this.#traceparent));
     if (this.#loop && this.#work.has(deal.id)) this.#wake(deal.id); // what the agent says itself is no news
     try {
       return await this.deal(deal.id);
@@ -305,12 +307,12 @@ export class Agent<T> {
     } while (cursor !== undefined);
   }
 
-  async #begin(peer: string, subject: string, first: (T & Terms) | Act | undefined, o: NegotiateOptions): Promise<[string, Work<T>]> {
+  async #begin(peer: string, subject: string, first: Act | undefined, o: NegotiateOptions): Promise<[string, Work<T>]> {
     const trace = traceOf(this.#traceparent);
     const session = await uuid7Of(this.#transport.identity, peer, subject, o.mode ?? 'asp/1', o.key ?? '');
     const work = this.#workOf(session);
     work.trace = trace ?? work.trace;
-    work.first = first && ('performative' in first && 'fills' in first ? first : propose(first, { subject }));
+    work.first = first;
     return [session, work];
   }
 
@@ -372,7 +374,7 @@ export class Agent<T> {
         this.#rest(session, work, deal, decision?.seconds);
         return;
       }
-      if (committedBefore(deal, decision)) {
+      if (committedBefore(deal, checked(decision))) {
         this.#rest(session, work, deal, undefined);
         return;
       }
@@ -583,6 +585,12 @@ class Slots {
     if (next) next();
     else this.#busy--;
   }
+}
+
+/** The first offer, checked. */
+function offerOf(first: Terms | Act | undefined, subject: string): Act | undefined {
+  if (first === undefined || first === null) return undefined;
+  return checked(typeof first === 'object' && 'performative' in first && 'fills' in first ? first : propose(first, { subject }));
 }
 
 function over(state: string): boolean {

@@ -2,7 +2,7 @@
 
 import type { Act } from './acts.js';
 import type { Deal } from './deal.js';
-import { NotAllowed } from './errors.js';
+import { NotAllowed, TermsError } from './errors.js';
 import type { Draft, Move } from './wire.js';
 
 /** The act that a decision is; throws NotAllowed if it is none of the deal's moves. */
@@ -17,6 +17,38 @@ export function draftOf<T>(decision: Act, deal: Deal<T>): Draft {
   if (move.fill.includes('subject') && !body['subject']) body['subject'] = deal.purpose || 'an offer';
   const recipient = decision.recipient ?? move.recipient;
   return { performative: decision.performative, body, ...(recipient === undefined ? {} : { recipient }) };
+}
+
+/** The act, if JSON can say its terms; throws a TermsError that names the path of the first value that it cannot. */
+export function checked(decision: Act): Act {
+  if (!('terms' in decision.fills)) return decision;
+  const { terms } = decision.fills;
+  if (!isPlain(terms)) throw new TermsError(`terms is ${shown(terms)}: give a plain object`);
+  exact(terms, 'terms');
+  return decision;
+}
+
+function exact(value: unknown, path: string): void {
+  if (Array.isArray(value)) for (const [n, item] of value.entries()) exact(item, `${path}[${n}]`);
+  else if (isPlain(value)) for (const [name, member] of Object.entries(value)) exact(member, `${path}.${name}`);
+  else if (value === undefined) throw new TermsError(`${path} is undefined: give it a value, or leave it out`);
+  else if (!isExact(value)) throw new TermsError(`${path} is ${shown(value)}, which JSON cannot say exactly: send it as text`);
+}
+
+function isExact(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
+  return value === null || typeof value === 'string' || typeof value === 'boolean';
+}
+
+/** Whether an object is of no class. Objects of other realms, such as a test's, have another Object.prototype. */
+function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const of = Object.getPrototypeOf(value) as object | null;
+  return of === null || Object.getPrototypeOf(of) === null;
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'object' && value !== null ? `of class ${value.constructor.name}` : `the ${typeof value} ${String(value).slice(0, 40)}`;
 }
 
 function moveOf<T>(decision: Act, deal: Deal<T>): Move {

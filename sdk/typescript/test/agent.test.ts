@@ -264,3 +264,42 @@ test('a broker that is away is asked again, which is said once, and once that it
   assert.match(said[0]!, /PARLEY_URL.*GET http:\/\/127\.0\.0\.1:\d+\/v1\/asp: ECONNREFUSED/);
   assert.equal(said[1], 'parley: the broker answers again');
 });
+
+test('terms that JSON cannot say are refused before anything is sent', async () => {
+  const wrong: [terms: unknown, path: RegExp][] = [
+    [{ price: undefined }, /^terms\.price is undefined/],
+    [{ lots: [{ price: 1 }, { price: Infinity }] }, /^terms\.lots\[1\]\.price is the number Infinity/],
+    [{ price: NaN }, /^terms\.price is the number NaN/],
+    [{ price: 10n }, /^terms\.price is the bigint 10, .*send it as text/],
+    [{ count: 2 ** 53 }, /^terms\.count is the number 9007199254740992, .*send it as text/],
+    [{ on: new Date() }, /^terms\.on is of class Date/],
+    [{ of: new Map() }, /^terms\.of is of class Map/],
+    [new Date(), /^terms is of class Date/],
+    [['price', 60], /^terms is of class Array/],
+    ['sixty', /^terms is the string sixty/],
+  ];
+  await using buys = agent({ url: 'http://127.0.0.1:1', token: BUYER });
+  for (const [terms, path] of wrong) {
+    const why = (error: unknown): boolean => error instanceof TermsError && path.test(error.message);
+    for (const first of [terms as object, propose(terms as object)]) {
+      await assert.rejects(buys.negotiate(SELLER, 'cups', first as Record<string, unknown>), why);
+      await assert.rejects(buys.open(SELLER, 'cups', first as Record<string, unknown>), why);
+      await assert.rejects(buys.tender([SELLER, COMPLIANCE], 'cups', first as Record<string, unknown>), why);
+    }
+  }
+});
+
+test('terms of a handler are checked alike, and onError hears of it', async () => {
+  await using broker = await Broker.start();
+  let fails = (_: unknown): void => undefined;
+  const failed = new Promise<unknown>((resolve) => (fails = resolve));
+  await using sells = seller({ url: broker.url }).start();
+  await using buys = agent({ url: broker.url, token: BUYER })
+    .onTurn((deal) => counter(deal.theirOffer!, { price: 60, on: new Date() }))
+    .onError((error) => fails(error));
+  const asked = buys.negotiate(SELLER, 'cups', { price: 60 }).catch(() => undefined);
+  assert.match(String(await failed), /^TermsError: terms\.on is of class Date/);
+  await buys.close();
+  await asked;
+  assert.ok(sells);
+});

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ._json import JSON, dumps, plain
 from .acts import Act
 from .deal import Deal
-from .errors import NotAllowed
+from .errors import NotAllowed, TermsError
+
+A = TypeVar("A", bound=Act)
 
 
 def act_of(decision: Act, deal: Deal[Any]) -> JSON:
@@ -34,6 +36,21 @@ def act_of(decision: Act, deal: Deal[Any]) -> JSON:
     if to := decision.recipient or move.get("recipient"):
         act["recipient"] = to
     return act
+
+
+def checked(decision: A, floats: bool) -> A:
+    """The decision, if its terms can be said exactly. ``floats`` may be in those of offers; quantities of obligations are floats.
+
+    Raises:
+        TermsError: they cannot, and it names the path of the first value that is wrong.
+    """
+    terms = {**decision.fills(), **decision.also}.get("terms")
+    if terms is None:
+        return decision
+    if not isinstance(terms, Mapping) and not hasattr(terms, "model_dump"):
+        raise TermsError(f"terms is a {type(terms).__name__}: give a mapping, or a model of pydantic")
+    _exact(terms, "terms", floats or decision.performative not in ("PROPOSE", "COUNTER") or decision.kind is not None)
+    return decision
 
 
 def committed_before(decision: Act, deal: Deal[Any]) -> bool:
@@ -83,6 +100,24 @@ def _data(ready: Any, said: Any) -> Any:
     return {**ready, **(said if isinstance(said, dict) else {"value": said})}
 
 
+def _exact(value: Any, path: str, floats: bool) -> None:
+    if isinstance(value, Mapping):
+        for name, member in value.items():
+            _exact(member, f"{path}.{name}", floats)
+    elif isinstance(value, (list, tuple)):
+        for n, item in enumerate(value):
+            _exact(item, f"{path}[{n}]", floats)
+    elif isinstance(value, float) and not floats:
+        raise TermsError(f"{path} is the float {value}, which cannot say most amounts: use Decimal, or Agent(floats=True)")
+    elif hasattr(value, "model_dump"):
+        _exact(_dumped(value), path, floats)
+    else:
+        try:
+            dumps(value)
+        except TermsError as error:
+            raise TermsError(f"{path}: {error}") from None
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, (str, int)) or value is None:
         return value
@@ -93,5 +128,9 @@ def _plain(value: Any) -> Any:
     from pydantic import BaseModel
 
     if isinstance(value, BaseModel):
-        return plain(value.model_dump(mode="python", by_alias=True, exclude_none=True))
+        return plain(_dumped(value))
     return plain(value)
+
+
+def _dumped(model: Any) -> Any:
+    return model.model_dump(mode="python", by_alias=True, exclude_none=True)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from ._binding import bound
 from ._json import JSON
-from ._moves import act_of, committed_before
+from ._moves import act_of, checked, committed_before
 from ._sign import Signer
 from ._transport import FIRST_PAUSE, OVER_HTTP, OVER_NATS, TraceParent, Transport, patiently, trace_of, url_of, uuid7_of
 from .acts import Act, Decision, Escalate, Propose, Wait
@@ -92,7 +92,7 @@ class Agent(Generic[T]):
         terms: the author's pydantic model of terms. A ``float`` field is refused: use Decimal.
         schema: the name under which the first invitation publishes the model as a terms schema, such as ``acme-cups-v1``. A name
             is of one schema for ever, so a changed model needs another. The broker then checks the terms of offers that name it.
-        floats: allow ``float`` fields.
+        floats: allow ``float`` fields, and floats in terms that are a mapping.
         traceparent: returns the ``traceparent`` (W3C Trace Context) of the trace that acts and calls join, or None. It is asked in
             the caller's context, and what handlers say in a session joins the trace in which you opened it, or had it reduced.
     """
@@ -116,6 +116,7 @@ class Agent(Generic[T]):
             raise TypeError("schema names what terms publishes: Agent(terms=…, schema=…)")
         self.terms = terms
         self.schema = schema
+        self._floats = floats
         self._traceparent = traceparent
         self._published = False
         self._publishing = asyncio.Lock()
@@ -229,18 +230,20 @@ class Agent(Generic[T]):
             The deal as it was last.
 
         Raises:
+            TermsError: the terms cannot be said exactly. Nothing was sent.
             Refusal: the invitation is refused.
             Duplicate: the name of the schema is taken by another one.
         """
         if self._loop is None:
             raise ParleyError("use it inside `async with agent:`")
+        offer = self._offer(first, subject)
         session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
         final: asyncio.Future[Deal[T]] = asyncio.get_running_loop().create_future()
         work.finals.append(final)
         ends = asyncio.create_task(self._wait_for_end(session, work))
         try:
-            await self.open(with_, subject, first, mode=mode, key=key, policy=policy)
+            await self.open(with_, subject, offer, mode=mode, key=key, policy=policy)
             self._wake(session)
             return await asyncio.wait_for(asyncio.shield(final), timeout)
         except (TimeoutError, asyncio.TimeoutError):
@@ -261,12 +264,18 @@ class Agent(Generic[T]):
         policy: Mapping[str, Any] | None = None,
     ) -> str:
         """Invite an agent, and return the session; ``reduce`` makes the first offer. Again it is the same session."""
+        offer = self._offer(first, subject)
         session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
         work.trace = trace_of(self._traceparent) or work.trace
-        work.first = Propose(first, subject=subject) if first is not None and not isinstance(first, Propose) else first
+        work.first = offer
         await self._invite(session, with_, subject, mode, policy)
         return session
+
+    def _offer(self, first: T | Mapping[str, Any] | Propose | None, subject: str) -> Propose | None:
+        if first is None:
+            return None
+        return checked(first if isinstance(first, Propose) else Propose(first, subject=subject), self._floats)
 
     def _session(self, with_: str, subject: str, mode: str, key: str) -> str:
         return uuid7_of(self._transport.identity, with_, subject, mode, key)
@@ -298,10 +307,11 @@ class Agent(Generic[T]):
         """Say one act on a deal, outside a handler, and return the deal after it, as far as you may still read it.
 
         Raises:
+            TermsError: its terms cannot be said exactly. Nothing was sent.
             ChainConflict: the session went on since; decide again on a new deal.
             Refusal: any other refusal.
         """
-        act = act_of(decision, deal)
+        act = act_of(checked(decision, self._floats), deal)
         if isinstance(decision, Escalate) and act["body"].get("referenceId"):
             self._asked_before(deal, act["body"]["referenceId"])
         await self._say(deal, act, trace_of(self._traceparent))
@@ -428,7 +438,7 @@ class Agent(Generic[T]):
             if decision is None or isinstance(decision, Wait):
                 self._rest(session, work, deal, decision.seconds if decision else None)
                 return
-            if committed_before(decision, deal):
+            if committed_before(checked(decision, self._floats), deal):
                 self._rest(session, work, deal, None)
                 return
             act = act_of(decision, deal)
