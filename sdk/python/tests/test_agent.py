@@ -519,7 +519,7 @@ def test_floats_that_may_be_said() -> None:
 
 
 def test_terms_of_handlers(broker: Broker) -> None:
-    """What a handler offers is checked alike, and on_error hears of it."""
+    """What a handler offers is checked alike, and on_error is called."""
 
     async def main() -> None:
         failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()

@@ -272,7 +272,7 @@ export class Agent<T> {
   /** Wakes the session of the next news, if there are any within some seconds; returns the cursor after them. */
   async #news(since: string | undefined, seconds: number): Promise<string> {
     const asked = { seconds, ...(since === undefined ? {} : { since }) };
-    const answer = (await this.#heard(this.#transport.call('turn.wait', asked, this.#stop.signal))) as { cursor: string; snapshot?: Snapshot };
+    const answer = (await this.#answered(this.#transport.call('turn.wait', asked, this.#stop.signal))) as { cursor: string; snapshot?: Snapshot };
     if (answer.snapshot) this.#wake(answer.snapshot.sessionId, answer.snapshot);
     return answer.cursor;
   }
@@ -301,7 +301,7 @@ export class Agent<T> {
     let cursor: string | undefined;
     do {
       const asked = { limit: 200, ...(cursor === undefined ? {} : { cursor }) };
-      const page = (await this.#heard(this.#transport.call('session.list', asked))) as { sessions: { sessionId: string; state: string }[]; next?: string };
+      const page = (await this.#answered(this.#transport.call('session.list', asked))) as { sessions: { sessionId: string; state: string }[]; next?: string };
       for (const row of page.sessions) if (!over(row.state) || this.#work.has(row.sessionId)) this.#wake(row.sessionId);
       cursor = page.sessions.every((row) => over(row.state)) ? undefined : page.next;
     } while (cursor !== undefined);
@@ -512,7 +512,7 @@ export class Agent<T> {
     const began = Date.now();
     for (let pause = firstPause; ; pause = Math.min(pause * 2, longestPause)) {
       try {
-        return await this.#heard(act());
+        return await this.#answered(act());
       } catch (error) {
         if (!(error instanceof NoAnswer) && !isRefused(error, 'unavailable', 'rate_limited')) throw error;
         const after = error instanceof Refusal && error.retryAfter ? error.retryAfter * 1000 : pause * (0.5 + Math.random() / 2);
@@ -523,7 +523,7 @@ export class Agent<T> {
   }
 
   /** What the broker answers. It says once that there is no answer, and once that there is one again. */
-  async #heard<R>(asked: Promise<R>): Promise<R> {
+  async #answered<R>(asked: Promise<R>): Promise<R> {
     try {
       const answer = await asked;
       if (this.#away) console.warn('parley: the broker answers again');

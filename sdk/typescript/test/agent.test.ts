@@ -289,7 +289,7 @@ test('terms that JSON cannot say are refused before anything is sent', async () 
   }
 });
 
-test('terms of a handler are checked alike, and onError hears of it', async () => {
+test('terms of a handler are checked alike, and onError is called', async () => {
   await using broker = await Broker.start();
   let fails = (_: unknown): void => undefined;
   const failed = new Promise<unknown>((resolve) => (fails = resolve));

@@ -301,7 +301,7 @@ class Agent(Generic[T]):
     async def call(self, verb: str, request: JSON) -> Any:
         """Call a verb of the api, again for at most 30 seconds if it is not answered."""
         trace = trace_of(self._traceparent)
-        return await patiently(lambda: self._heard(self._transport.call(verb, request, trace)), QUICK)
+        return await patiently(lambda: self._answered(self._transport.call(verb, request, trace)), QUICK)
 
     async def say(self, deal: Deal[T], decision: Act) -> Deal[T]:
         """Say one act on a deal, outside a handler, and return the deal after it, as far as you may still read it.
@@ -357,7 +357,7 @@ class Agent(Generic[T]):
 
     async def _news(self, since: str | None, seconds: float) -> str:
         """Wake the session of the next news, if there are any within some seconds; returns the cursor after them."""
-        answer = await self._heard(self._transport.call("turn.wait", {"seconds": seconds, **({"since": since} if since else {})}))
+        answer = await self._answered(self._transport.call("turn.wait", {"seconds": seconds, **({"since": since} if since else {})}))
         if snapshot := answer.get("snapshot"):
             self._wake(snapshot["sessionId"], snapshot)
         return str(answer["cursor"])
@@ -379,7 +379,7 @@ class Agent(Generic[T]):
     async def _sweep(self) -> None:
         asked: JSON = {"limit": LIST_LIMIT}
         while True:
-            page = await self._heard(self._transport.call("session.list", asked))
+            page = await self._answered(self._transport.call("session.list", asked))
             for row in page["sessions"]:
                 if row["state"] not in ("CLOSED", "FAILED") or row["sessionId"] in self._work:
                     self._wake(row["sessionId"])
@@ -495,9 +495,9 @@ class Agent(Generic[T]):
     async def _ask(self, verb: str, request: JSON) -> Any:
         """Call a verb until it is answered."""
         trace = self._trace(request["sessionId"]) if "sessionId" in request and verb != "turn.wait" else None
-        return await patiently(lambda: self._heard(self._transport.call(verb, request, trace)))
+        return await patiently(lambda: self._answered(self._transport.call(verb, request, trace)))
 
-    async def _heard(self, asked: Awaitable[R]) -> R:
+    async def _answered(self, asked: Awaitable[R]) -> R:
         """What the broker answers. It says once that there is no answer, and once that there is one again."""
         try:
             answer = await asked
@@ -553,9 +553,9 @@ class Agent(Generic[T]):
         """Say something patiently, and once more by the broker's clock if this one is off."""
         try:
             try:
-                await patiently(lambda: self._heard(say()))
+                await patiently(lambda: self._answered(say()))
             except StaleTimestamp:
-                await patiently(lambda: self._heard(say()))
+                await patiently(lambda: self._answered(say()))
         except Duplicate as duplicate:
             if duplicate.details is not None:  # something else has its id, or offers the same
                 raise
