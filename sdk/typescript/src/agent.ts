@@ -640,5 +640,5 @@ function httpOf<T>(o: AgentOptions<T>): Transport {
   if (!o.token) throw new ParleyError('over HTTP an agent needs a token: agent({token})');
   if (o.seed && !o.agent) throw new ParleyError('an agent with a key of its own needs its URI: agent({agent})');
   const signer = o.seed && o.agent ? new Signer(o.agent, o.seed) : undefined;
-  return new HTTP(o.url, o.token, signer, o.agent);
+  return new HTTP(o.url ?? 'http://127.0.0.1:8080', o.token, signer, o.agent);
 }

@@ -25,8 +25,8 @@ export interface Tool {
 
 /** What `negotiationTools` needs. */
 export interface ToolsOptions {
-  /** Of the broker, such as http://127.0.0.1:8080. */
-  url: string | undefined;
+  /** Of the broker; by default http://127.0.0.1:8080. */
+  url?: string | undefined;
   /** A token of a hosted agent. */
   token: string;
   /** The full set instead of five. */
@@ -93,7 +93,7 @@ export async function negotiationTools(o: ToolsOptions): Promise<NegotiationTool
 type Rpc = (method: string, params: Record<string, unknown>) => Promise<unknown>;
 
 function rpcOf(o: ToolsOptions): Rpc {
-  const url = `${httpUrl(o.url)}/mcp${o.everything ? '?tools=all' : ''}`;
+  const url = `${httpUrl(o.url ?? 'http://127.0.0.1:8080')}/mcp${o.everything ? '?tools=all' : ''}`;
   let id = 0;
   return async (method, params) => {
     let answer: Response;

@@ -40,8 +40,7 @@ before(async () => {
   for (const section of sections) {
     for (const [n, snippet] of snippets(section).entries()) {
       const name = `${section.split('\n')[0]!.replaceAll(/\W+/g, '-')}-${n}`;
-      const url = name === vitest ? "process.env.PARLEY_URL ??= 'http://127.0.0.1:1'; // of the agent that the recipe does not use\n" : '';
-      await writeFile(join(dir, name === vitest ? 'kit.test.ts' : `${name}.ts`), `${url}${snippets(intro)[0]}${snippet}${/ as agent\b/.test(snippet) ? '' : 'export { agent };\n'}`);
+      await writeFile(join(dir, name === vitest ? 'kit.test.ts' : `${name}.ts`), `${snippets(intro)[0]}${snippet}${/ as agent\b/.test(snippet) ? '' : 'export { agent };\n'}`);
       left.add(name);
     }
   }

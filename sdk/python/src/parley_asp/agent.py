@@ -100,7 +100,7 @@ class Agent(Generic[T]):
     def __init__(
         self,
         *,
-        url: str | None = None,
+        url: str | None = "http://127.0.0.1:8080",
         token: str = "",
         agent: str | None = None,
         seed: str | None = None,
