@@ -32,7 +32,7 @@ export type Handler<T> = (deal: Deal<T>) => Decision | Promise<Decision>;
 
 /** What makes an agent. */
 export interface AgentOptions<T> {
-  /** Of the broker, such as http://127.0.0.1:8080. While it does not answer, the agent warns once and asks again. */
+  /** Of the broker; by default http://127.0.0.1:8080. While it does not answer, the agent warns once and asks again. */
   url?: string | undefined;
   /** A token of the agent's (`parley token add URI`); under `--dev` its URI. */
   token?: string | undefined;
