@@ -18,7 +18,7 @@ import (
 // them, and the arbiter. Each is offered what it may say, and nobody else sees them.
 func TestDisputes(t *testing.T) {
 	t.Parallel()
-	const judy, colin = performatives.Agent("human://chamber.example/judy"), performatives.Agent("human://acme.example/colin")
+	const judy, colin, bob = performatives.Agent("human://chamber.example/judy"), performatives.Agent("human://acme.example/colin"), performatives.Agent("human://widgets.example/bob")
 	w, v := entersWorld(t, &escalation.Organisation{Roles: map[string][]string{escalation.RoleAuditor: {string(alice)}}})
 	enters := func(who performatives.Agent) {
 		t.Helper()
@@ -62,6 +62,19 @@ func TestDisputes(t *testing.T) {
 		t.Fatal("the dispute is not in the queue")
 	}
 	has("the item", v.sends("GET", "/inbox/items/"+asked[1], "").body, "A dispute to answer", `dispute?dispute=d%2F1">Answer the dispute</a>`)
+	has("the item of the side that filed it", v.sends("GET", "/inbox/items/"+asked[1], "").body, `<blockquote class="said"><span class="by">alpha of acme.example, in its own words</span>`)
+	enters(bob)
+	queue = v.sends("GET", "/inbox/", "").body
+	if asked = regexp.MustCompile(`data-id="([0-9a-f-]{36})"`).FindStringSubmatch(queue); asked == nil {
+		t.Fatal("the dispute is not in the queue of the other side")
+	}
+	has("the other side's queue", queue, `<span>alpha <span class="soft org">acme.example</span></span>`)
+	theirs := v.sends("GET", "/inbox/items/"+asked[1], "").body
+	has("the other side's item", theirs, `<blockquote class="said counterparty"><span class="by">alpha of acme.example, in its own words</span>`, "acme.example disputes · to be answered for <b")
+	if strings.Contains(theirs, "asks for") || strings.Contains(theirs, "your organisation’s agent") {
+		t.Error("a claim of the other side passes for one of the reader's own agent")
+	}
+	enters(alice)
 	if got := v.sends("GET", strings.ReplaceAll(at, "d%2F1", "d2"), ""); got.status != http.StatusNotFound {
 		t.Errorf("another dispute is answered %d", got.status)
 	}

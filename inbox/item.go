@@ -18,9 +18,11 @@ import (
 type item struct {
 	api.EscalationItem
 	Title               string
-	TitleByCounterparty bool      // the title is the counterparty's text
-	OfferByCounterparty bool      // the terms are
-	Terms, MoreTerms    termTable // the first, and those that are folded
+	TitleByCounterparty bool                  // the title is the counterparty's text
+	OfferByCounterparty bool                  // the terms are
+	Foreign             bool                  // another organisation filed the dispute that it asks about
+	With                []performatives.Agent // the counterparties who are not said to dispute
+	Terms, MoreTerms    termTable             // the first, and those that are folded
 	Fields              []field
 	FoldedFields        []field  // those that the form shows on request
 	Paths               []string // of terms that may hold an amount
@@ -91,6 +93,8 @@ func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 		Decides: it.You == nil || it.You.Decide, // the broker authorizes it anyway
 		Acts:    it.You == nil || !it.You.Reads,
 		Matter:  it.Status,
+		Foreign: it.Dispute != "" && it.By.Organisation() != it.Organisation,
+		With:    others(it),
 	}
 	v.Approves = v.Decides && (it.You == nil || !it.You.Voted) && it.By != who.Agent
 	if it.Proposal != nil {
@@ -129,6 +133,11 @@ func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 		}
 	}
 	return v
+}
+
+// others are the counterparties, without one that filed the dispute which the item asks about.
+func others(it *api.EscalationItem) []performatives.Agent {
+	return slices.DeleteFunc(slices.Clone(it.Counterparties), func(a performatives.Agent) bool { return a == it.By })
 }
 
 // adversarial is the reason of an agent that suspects bad faith.

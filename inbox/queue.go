@@ -211,7 +211,10 @@ func (i *Inbox) row(item *api.EscalationItem, me performatives.Agent) row {
 		Asks: i.called(item.By), Org: string(item.Organisation),
 		Due: stamp(item.AnswerDue()), At: stamp(item.At), Open: item.Status == "open",
 	}
-	for n, other := range item.Counterparties {
+	if item.Dispute != "" { // another organisation may have filed it
+		r.Org = organisation(item.By)
+	}
+	for n, other := range others(item) {
 		if n > 0 {
 			r.With += ", "
 		}

@@ -50,7 +50,10 @@ func itemRow(e api.EscalationItem, now time.Time) []Span {
 	}
 	names := newNamer()
 	by := names.of(e.By).name
-	if e.OnBehalfOf != e.By {
+	switch {
+	case e.Dispute != "":
+		by += " (disputes)"
+	case e.OnBehalfOf != e.By:
 		by += " (for " + names.of(e.OnBehalfOf).name + ")"
 	}
 	return []Span{
@@ -106,13 +109,18 @@ func Item(e api.EscalationItem, s Style) string {
 	p.put(0, 2, loud("escalation "+string(e.ID)), said("  "), Span{e.Status, warn})
 	p.put(0, 2, hushed(strings.Join(present("session "+string(e.Session), e.Purpose), " · ")))
 	by := []Span{names.name(e.By), hushed("  " + string(e.By))}
+	context, answered := "context", ""
+	if e.Dispute != "" {
+		context, answered = "what "+names.of(e.By).name+" claims", ", to be answered"
+		by = append(by, said(" disputes"))
+	}
 	if e.OnBehalfOf != e.By {
-		by = append(by, said(" for "), names.name(e.OnBehalfOf))
+		by = append(by, said(answered+" for "), names.name(e.OnBehalfOf))
 	}
 	p.put(0, 2, by...)
 	p.rows(0, itemRows(e, names))
 	if len(e.Context) > 0 {
-		p.put(2, 4, hushed("context"))
+		p.put(2, 4, hushed(context))
 		for _, b := range Terminal.Blocks(e.Context) {
 			p.block(b)
 		}

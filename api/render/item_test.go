@@ -45,6 +45,23 @@ func inboxOf(item api.EscalationItem, style render.Style) string {
 		render.Enrolment(api.Enrolment{Agent: alice, Code: "ABCD-EFGH-IJKL-MNOP", Expires: noon}, style)
 }
 
+// TestDisputeItem: whose word a dispute is, and for whom it is answered.
+func TestDisputeItem(t *testing.T) {
+	t.Parallel()
+	var item api.EscalationItem
+	item.By, item.OnBehalfOf, item.Organisation = "agent://widgets.co/seller", "agent://acme.com/buyer", "acme.com"
+	item.Dispute, item.Reason, item.Context = "d0", performatives.Dispute, []byte(`"it never came"`)
+	text := render.Item(item, render.Style{Width: 200})
+	for _, want := range []string{"seller  agent://widgets.co/seller disputes, to be answered for buyer\n", "what seller claims\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it has no %q: %s", want, text)
+		}
+	}
+	if list := render.Escalations(api.Escalations{Escalations: []api.EscalationItem{item}}, render.Style{Width: 200}); !strings.Contains(list, "seller (disputes)") {
+		t.Error(list)
+	}
+}
+
 // TestShortenedItem: an item that was cut says so, what is left out, and where all of it is.
 func TestShortenedItem(t *testing.T) {
 	t.Parallel()

@@ -192,7 +192,11 @@ func text(note Notification) string {
 	if a, decided := allows(note); decided {
 		quote(&b, "Your agent may agree to", render.Allows(a, render.StakeOf(it)))
 	}
-	quote(&b, "In your agent's words", plain(it.Context))
+	whose := "In your agent's words"
+	if it.Dispute != "" {
+		whose = "In the words of " + string(it.By)
+	}
+	quote(&b, whose, plain(it.Context))
 	quote(&b, "Your agent suggests", it.SuggestedAction)
 	if ofCounterparty(it) {
 		quote(&b, "Written by the counterparty (their word, not a fact)", it.Proposal.Subject)

@@ -426,6 +426,11 @@ func TestMail(t *testing.T) {
 			t.Errorf("the mail has no %q:\n%s", want, text)
 		}
 	}
+	w.item.By, w.item.Dispute = "agent://widgets.example/beta", "d1"
+	w.happens(escalation.Action{Kind: escalation.Opened})
+	if mail := next(w, w.mails); !strings.Contains(mail, "In the words of agent://widgets.example/beta:") || strings.Contains(mail, "your agent") {
+		t.Errorf("a dispute of the other side is told so: %s", mail)
+	}
 	w.happens(escalation.Action{Kind: escalation.Reescalated, Level: 1})
 	if mail := next(w, w.mails); !strings.HasPrefix(mail, "RCPT bob@acme.example\r\n") {
 		t.Errorf("the second level is bob, and the mail is %s", mail)
