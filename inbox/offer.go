@@ -68,10 +68,11 @@ func onTop(v *api.Snapshot, proposals []api.OfferView, us performatives.Organisa
 	return top
 }
 
-// atStake returns the offer that an escalation asks about; nil for none.
+// atStake returns the offer that an escalation asks about; nil for none, and for a dispute, which is about
+// what was agreed.
 func atStake(it *item) *offered {
 	p := it.Proposal
-	if p == nil && len(it.Terms.Rows) == 0 {
+	if it.Dispute != "" || p == nil && len(it.Terms.Rows) == 0 {
 		return nil
 	}
 	top := &offered{What: "What is at stake", Where: "at stake", Amount: it.Amount, Terms: it.Terms, Rest: it.MoreTerms, Counterparty: it.OfferByCounterparty}

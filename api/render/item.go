@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -109,9 +110,9 @@ func Item(e api.EscalationItem, s Style) string {
 	p.put(0, 2, loud("escalation "+string(e.ID)), said("  "), Span{e.Status, warn})
 	p.put(0, 2, hushed(strings.Join(present("session "+string(e.Session), e.Purpose), " · ")))
 	by := []Span{names.name(e.By), hushed("  " + string(e.By))}
-	context, answered := "context", ""
+	context, stake, answered := "context", "at stake: ", ""
 	if e.Dispute != "" {
-		context, answered = "what "+names.of(e.By).name+" claims", ", to be answered"
+		context, stake, answered = "what "+names.of(e.By).name+" claims", "about: ", ", to be answered"
 		by = append(by, said(" disputes"))
 	}
 	if e.OnBehalfOf != e.By {
@@ -130,7 +131,7 @@ func Item(e api.EscalationItem, s Style) string {
 		p.quote(bodyIndent, e.SuggestedAction)
 	}
 	if o := e.Proposal; o != nil {
-		p.put(2, 4, hushed("at stake: "), said(o.Subject), hushed(" offered by "), names.name(o.From), hushed(", "+o.Status))
+		p.put(2, 4, hushed(stake), said(cmp.Or(o.Subject, o.Proposal, "commitment "+o.Commitment)), hushed(" offered by "), names.name(o.From), hushed(", "+o.Status))
 		var before jsontext.Value
 		if e.Previous != nil {
 			before = e.Previous.Terms

@@ -51,8 +51,9 @@ func TestDisputeItem(t *testing.T) {
 	var item api.EscalationItem
 	item.By, item.OnBehalfOf, item.Organisation = "agent://widgets.co/seller", "agent://acme.com/buyer", "acme.com"
 	item.Dispute, item.Reason, item.Context = "d0", performatives.Dispute, []byte(`"it never came"`)
+	item.Proposal = &api.OfferView{Commitment: "k1", From: item.OnBehalfOf, Status: "accepted"}
 	text := render.Item(item, render.Style{Width: 200})
-	for _, want := range []string{"seller  agent://widgets.co/seller disputes, to be answered for buyer\n", "what seller claims\n"} {
+	for _, want := range []string{"seller  agent://widgets.co/seller disputes, to be answered for buyer\n", "what seller claims\n", "about: commitment k1 offered by buyer, accepted\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it has no %q: %s", want, text)
 		}

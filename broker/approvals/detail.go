@@ -147,6 +147,9 @@ func ifUnanswered(item *api.EscalationItem) *api.IfUnanswered {
 		level := item.Route.Levels[next]
 		return &api.IfUnanswered{At: item.Due, Then: fmt.Sprintf("%s is asked, too: %s", levelName(level, next), namesOf(level.Approvers))}
 	}
+	if item.Dispute != "" {
+		return &api.IfUnanswered{At: item.Deadline, Then: "the dispute is unresolved, and nothing is reopened; until then it pauses nothing"}
+	}
 	if item.Reason == performatives.Delivered {
 		return &api.IfUnanswered{At: item.Deadline, Then: "the delivery waits for an answer again, and counts as accepted if none comes in time"}
 	}

@@ -138,6 +138,9 @@ func decide(cmd *cobra.Command, id string, ruling client.Ruling, seen reviewed, 
 		if err != nil {
 			return err
 		}
+		if item.Dispute != "" {
+			return usage(fmt.Errorf("this is about a dispute, which is answered: parley dispute reply %s %s concede, deny or offer", item.Session, render.Clean(item.Dispute)))
+		}
 		if seen.revision >= 0 && uint64(seen.revision) != item.Revision {
 			return changed(item, seen.revision)
 		}

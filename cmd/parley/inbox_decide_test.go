@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // A ruling that is recorded is a success, also if nobody tells what it has led to.
@@ -20,5 +23,47 @@ func TestRulingIsShown(t *testing.T) {
 	deaf := func(context.Context, string) (api.EscalationItem, error) { return item, errors.New("nobody answers") }
 	if got := ruled(t.Context(), client.Ruling{Decision: performatives.Approved}, item, receipt, deaf); got != "approved; others have yet to confirm the agreement\n" {
 		t.Errorf("it says %q", got)
+	}
+}
+
+// A dispute in the inbox is answered in its session: whoever rules on it is told the command.
+func TestDisputeInInbox(t *testing.T) {
+	t.Parallel()
+	w := &stored{}
+	w.starts(t, testkit.Options{Dev: true})
+	const alice = "human://acme.com/alice"
+	w.Client(alice)
+	s, err := w.Client(alpha).Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "cups"})
+	testkit.Must(t, err)
+	theirs := w.Client(beta).Session(s.ID())
+	_, err = theirs.Accept(w.Ctx, "inv")
+	testkit.Must(t, err)
+	_, err = s.Observe(w.Ctx, "on we go", nil)
+	testkit.Must(t, err)
+	_, err = s.Commit(w.Ctx, client.Commitment{ID: "k1", Obligations: []performatives.Obligation{{Party: alpha, Action: "pay", Amount: &performatives.Worth{Value: 120.5, Currency: "EUR"}}}})
+	testkit.Must(t, err)
+	agreed, err := theirs.Accept(w.Ctx, "k1")
+	testkit.Must(t, err)
+	_, err = theirs.Inform(w.Ctx, performatives.Dispute, performatives.DisputeData{DisputeID: "d0", Subject: agreed.Hash, Ground: "other", Claim: "too late", Severity: 1})
+	testkit.Must(t, err)
+	var id string
+	testkit.Eventually(t, "the dispute is in the inbox", func() bool {
+		for item, err := range w.Client(alice).Escalations(w.Ctx, api.ListEscalations{}) {
+			testkit.Must(t, err)
+			id = string(item.ID)
+		}
+		return id != ""
+	})
+	for _, args := range [][]string{{"approve", id}, {"deny", id, "--reason", "1"}, {"guide", id, "ask"}} {
+		said, status := w.reports(slices.Concat([]string{"inbox"}, args, []string{"--url", w.URL, "--as", alice}))
+		if want := "parley dispute reply " + string(s.ID()) + " d0 concede, deny or offer"; status != misuse || !strings.Contains(said, want) {
+			t.Errorf("%v: status %d: %s", args, status, said)
+		}
+	}
+	said, _ := w.reports([]string{"inbox", "show", id, "--url", w.URL, "--as", alice})
+	for _, want := range []string{"about: commitment k1 offered by alpha, accepted", "what beta claims", "the dispute is unresolved"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it shows the dispute without %q:\n%s", want, said)
+		}
 	}
 }
