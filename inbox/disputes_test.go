@@ -27,7 +27,7 @@ func TestDisputes(t *testing.T) {
 		}
 	}
 	enters(judy)
-	gives, takes := promises(w, beta, alpha, "cups", performatives.Obligation{ID: "0", Party: beta, Action: "send the cups", Quantity: number(50), Deadline: in(time.Hour)})
+	gives, takes := promises(w, beta, alpha, "cups", performatives.Obligation{ID: "0", Party: beta, Action: "send the cups", Quantity: number(50), Amount: &performatives.Worth{Value: 120.5, Currency: "EUR"}, Deadline: in(time.Hour)})
 	delivered, err := gives.Inform(w.Ctx, performatives.Result, performatives.ResultData{CommitmentID: "k1", Obligation: "0"})
 	testkit.Must(t, err)
 	const claim = "ten boxes are <b>cracked</b>"
@@ -70,7 +70,7 @@ func TestDisputes(t *testing.T) {
 	}
 	has("the other side's queue", queue, `<span>alpha <span class="soft org">acme.example</span></span>`)
 	theirs := v.sends("GET", "/inbox/items/"+asked[1], "").body
-	has("the other side's item", theirs, `<blockquote class="said counterparty"><span class="by">alpha of acme.example, in its own words</span>`, "acme.example disputes · to be answered for <b", "What is carried out", ": the dispute is unresolved")
+	has("the other side's item", theirs, `<blockquote class="said counterparty"><span class="by">alpha of acme.example, in its own words</span>`, "acme.example disputes · to be answered for <b", "What is carried out", ": the dispute is unresolved", "send the cups EUR 120.50")
 	if strings.Contains(theirs, "asks for") || strings.Contains(theirs, "has no terms") || strings.Contains(theirs, "Nothing has been offered") || strings.Contains(theirs, "the session fails") || strings.Contains(theirs, "your organisation’s agent") {
 		t.Error("a claim of the other side passes for one of the reader's own agent")
 	}

@@ -97,9 +97,12 @@ func (t *CommitmentTerms) parts() []Part {
 		if o.Quantity != nil {
 			much = Word{Lead: ", ", Text: strings.TrimSpace(inFull(*o.Quantity) + " " + o.Unit)}
 		}
-		facts := words("", Word{Text: o.Action}, much, moment(", by ", "", o.Deadline), Word{Lead: ", verified by ", Text: o.VerificationMethod})
-		faint(facts[min(1, len(facts)):])
-		parts = append(parts, Details{o.Party, facts})
+		head := words("", Word{Text: o.Action})
+		if o.Amount != nil {
+			head = append(head, Word{Kind: Money, Lead: " ", Amount: o.Amount.Value, Text: o.Amount.Currency})
+		}
+		facts := words("", much, moment(", by ", "", o.Deadline), Word{Lead: ", verified by ", Text: o.VerificationMethod})
+		parts = append(parts, Details{o.Party, append(head, faint(facts)...)})
 	}
 	if t.Penalties != nil {
 		if raw, err := json.Marshal(map[string]any{"penalties": t.Penalties}, json.Deterministic(true)); err == nil {

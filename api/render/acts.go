@@ -290,7 +290,7 @@ func (p Paper) money(n float64, currency string) string {
 	if p == Page {
 		return Money(n, currency)
 	}
-	return strings.Join(present(number(n), currency), " ")
+	return strings.Join(present(cents(number(n)), currency), " ")
 }
 
 // text formats a value.

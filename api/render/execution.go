@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/evidence"
 )
 
@@ -25,12 +26,20 @@ func Obligations(list []api.ObligationRow, s Style) string {
 		names := newNamer()
 		rows = append(rows, []Span{
 			said(string(o.Session)), said(o.Commitment + "/" + o.ID), {o.Status, owedInks[o.Status]}, said(names.of(o.Party).name),
-			hushed(strings.TrimSuffix(whenStamp(o.Due), " UTC")), said(much), said(o.Action),
+			hushed(strings.TrimSuffix(whenStamp(o.Due), " UTC")), said(much), said(o.Action + worth(o.Amount)),
 		})
 	}
 	return table(s, "nothing is carried out", []column{
 		{"SESSION", identifier}, {"OBLIGATION", fixed}, {"STATUS", fixed}, {"BY", fixed}, {"UNTIL (UTC)", fixed}, {"STILL DUE", optional}, {"ACTION", flexible},
 	}, rows)
+}
+
+// worth is what an obligation is worth, after its action; "" for nothing.
+func worth(w *performatives.Worth) string {
+	if w == nil {
+		return ""
+	}
+	return " " + Terminal.money(w.Value, w.Currency)
 }
 
 // Disputes lists disputes.

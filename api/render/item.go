@@ -89,7 +89,7 @@ func amountOf(a *escalation.Amount) string {
 	if a == nil {
 		return ""
 	}
-	return strings.Join(present(number(a.Value), a.Currency), " ")
+	return Terminal.money(a.Value, a.Currency)
 }
 
 func holder(e api.EscalationItem, names namer) string {

@@ -141,7 +141,7 @@ func commit(s *stage) {
 		CommitmentID: "k1", ReferenceID: "p1", Deadline: at(45), Escrow: &performatives.Escrow{Amount: 250, Currency: "EUR", ReleaseCondition: "the first day without loss"},
 		Terms: &performatives.CommitmentTerms{Obligations: []performatives.Obligation{
 			{Party: beta, Action: "ingest 5,000 events per second", VerificationMethod: "meter"},
-			{Party: alpha, Action: "pay 250 EUR a month", Deadline: at(40)},
+			{Party: alpha, Action: "pay for a month", Amount: &performatives.Worth{Value: 250.5, Currency: "EUR"}, Deadline: at(40)},
 		}, Penalties: map[string]any{"perHour": 5}},
 	})
 	s.says(beta, &performatives.AcceptBody{ReferenceID: "k1"})

@@ -143,7 +143,7 @@ func (w *sayer) obligation(id string) string {
 	if o.Party == w.v.You.Agent {
 		owes, delivers = " owe: ", " say that this is delivered: "
 	}
-	what := brief(o.Action)
+	what := brief(o.Action) + worth(o.Amount)
 	if o.Quantity != nil {
 		left := o.Remains
 		if o.Delivery != nil && o.Delivery.Quantity != nil {

@@ -35,11 +35,15 @@ func Figure(n float64) string {
 
 // Money formats an amount with its currency, with two decimals if it has any.
 func Money(n float64, currency string) string {
-	text := Figure(n)
-	if whole, part, has := strings.Cut(text, "."); has && len(part) == 1 {
-		text = whole + "." + part + "0"
+	return strings.TrimSpace(Clean(currency) + " " + cents(Figure(n)))
+}
+
+// cents writes the second decimal of an amount that has one.
+func cents(number string) string {
+	if _, part, has := strings.Cut(number, "."); has && len(part) == 1 {
+		return number + "0"
 	}
-	return strings.TrimSpace(Clean(currency) + " " + text)
+	return number
 }
 
 // Moment formats a time in UTC to the minute. With JavaScript, the browser shows it in

@@ -43,7 +43,7 @@ func TestCommitments(t *testing.T) {
 	runs(done, alpha, "say", id, "observe", "--set", "subject=on we go")
 	_, err = w.Client(beta).Session(s.ID()).Say(w.Ctx, &performatives.CommitBody{CommitmentID: "k1", Terms: &performatives.CommitmentTerms{Obligations: []performatives.Obligation{
 		{ID: "cups", Party: beta, Action: "deliver cups", Quantity: new(float64(100)), Unit: "boxes"},
-		{ID: "price", Party: alpha, Action: "pay", VerificationMethod: "bank statement"},
+		{ID: "price", Party: alpha, Action: "pay", Amount: &performatives.Worth{Value: 120.5, Currency: "EUR"}, VerificationMethod: "bank statement"},
 	}}})
 	testkit.Must(t, err)
 	runs(done, alpha, "say", id, "accept", "k1")
@@ -57,7 +57,7 @@ func TestCommitments(t *testing.T) {
 	runs(done, beta, "commitments", "amend", id, "k1", "--terms", later)
 	runs(done, alpha, "say", id, "accept", "amendment-7")
 	shown := runs(done, alpha, "commitments", "ls")
-	for _, want := range []string{`k1/cups +partial +beta +` + due[:10], `40 of 40 boxes`, `k1/price +due +alpha`} {
+	for _, want := range []string{`k1/cups +partial +beta +` + due[:10], `40 of 40 boxes`, `k1/price +due +alpha +pay 120\.50 EUR`} {
 		if !regexp.MustCompile(want).MatchString(shown) {
 			t.Errorf("it lists what is due without %q:\n%s", want, shown)
 		}

@@ -61,7 +61,7 @@ func TestDisputeInInbox(t *testing.T) {
 		}
 	}
 	said, _ := w.reports([]string{"inbox", "show", id, "--url", w.URL, "--as", alice})
-	for _, want := range []string{"about: commitment k1 offered by alpha, accepted", "what beta claims", "the dispute is unresolved"} {
+	for _, want := range []string{"about: commitment k1 offered by alpha, accepted", "what beta claims", "the dispute is unresolved", "• alpha: pay 120.50 EUR"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it shows the dispute without %q:\n%s", want, said)
 		}
