@@ -56,7 +56,14 @@ func Agreement(r agreement.Report, s Style) string {
 		proof = append(proof, fact("signed by", string(party)))
 	}
 	if e := d.Evidence; e != nil && e.Offer != nil {
-		proof = append(proof, fact("offer", entryLine(e.Offer)), fact("acceptance", entryLine(e.Acceptance)))
+		for _, entry := range []struct {
+			name string
+			data jsontext.Value
+		}{{"offer", e.Offer}, {"commitment", e.Commitment}, {"acceptance", e.Acceptance}, {"close", e.Close}} {
+			if len(entry.data) > 0 {
+				proof = append(proof, fact(entry.name, entryLine(entry.data)))
+			}
+		}
 	}
 	if d.Log != nil {
 		checked := ", not checked"

@@ -26,7 +26,8 @@ func TestRulingIsShown(t *testing.T) {
 	}
 }
 
-// A dispute in the inbox is answered in its session: whoever rules on it is told the command.
+// A dispute in the inbox is answered in its session: whoever rules on it is told the command. The agreement
+// that it is about shows what each side said.
 func TestDisputeInInbox(t *testing.T) {
 	t.Parallel()
 	w := &stored{}
@@ -38,9 +39,11 @@ func TestDisputeInInbox(t *testing.T) {
 	theirs := w.Client(beta).Session(s.ID())
 	_, err = theirs.Accept(w.Ctx, "inv")
 	testkit.Must(t, err)
-	_, err = s.Observe(w.Ctx, "on we go", nil)
+	_, err = theirs.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "purchase", Subject: "cups", Terms: map[string]any{"price": 120.5}})
 	testkit.Must(t, err)
-	_, err = s.Commit(w.Ctx, client.Commitment{ID: "k1", Obligations: []performatives.Obligation{{Party: alpha, Action: "pay", Amount: &performatives.Worth{Value: 120.5, Currency: "EUR"}}}})
+	_, err = s.Accept(w.Ctx, "p1")
+	testkit.Must(t, err)
+	_, err = s.Commit(w.Ctx, client.Commitment{ID: "k1", For: "p1", Obligations: []performatives.Obligation{{Party: alpha, Action: "pay", Amount: &performatives.Worth{Value: 120.5, Currency: "EUR"}}}})
 	testkit.Must(t, err)
 	agreed, err := theirs.Accept(w.Ctx, "k1")
 	testkit.Must(t, err)
@@ -66,4 +69,8 @@ func TestDisputeInInbox(t *testing.T) {
 			t.Errorf("it shows the dispute without %q:\n%s", want, said)
 		}
 	}
+	testkit.Eventually(t, "the agreement names the entries of both sides", func() bool {
+		said, status := w.reports([]string{"agreement", "show", string(s.ID()), "--url", w.URL, "--as", string(alpha)})
+		return status == done && strings.Contains(said, "PROPOSE of "+string(beta)) && strings.Contains(said, "COMMIT of "+string(alpha)) && strings.Contains(said, "ACCEPT of "+string(beta))
+	})
 }
