@@ -64,6 +64,7 @@ func TestCommitments(t *testing.T) {
 	}
 	runs(done, beta, "commitments", "fulfil", id, "k1/cups")
 	runs(done, alpha, "dispute", "open", id, "--entry", "9", "--ground", "mismatch", "--claim", "ten boxes are cracked")
+	runs(misuse, beta, "dispute", "reply", id, "dispute-10", "offer")
 	runs(done, beta, "dispute", "reply", id, "dispute-10", "deny")
 	runs(failed, beta, "dispute", "rule", id, "dispute-10", "dismissed", "--reason", "they are whole")
 	runs(done, arbiter, "dispute", "rule", id, "dispute-10", "split", "--reason", "five were", "--award", `{"refund":5}`)

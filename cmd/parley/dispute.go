@@ -116,6 +116,9 @@ func disputeReply() *cobra.Command {
 		if !slices.Contains(positions, args[1]) {
 			return nil, usage(fmt.Errorf("%s is no position: want %s", args[1], anyOf(positions)))
 		}
+		if args[1] == performatives.OfferOf && strings.TrimSpace(remedy) == "" {
+			return nil, usage(errors.New("say what you offer: --remedy TEXT"))
+		}
 		return informs(performatives.Reply, performatives.ReplyData{DisputeID: args[0], Position: args[1], Comment: comment, Remedy: remedy, ViewHash: performatives.Hash(shown)})
 	})
 }

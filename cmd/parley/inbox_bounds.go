@@ -61,6 +61,9 @@ func (b *bounds) authority(cmd *cobra.Command) (*performatives.RulingsAuthority,
 		if err != nil {
 			return nil, usage(fmt.Errorf("--valid-until %s: want a time such as 2026-12-31T00:00:00Z", b.validUntil))
 		}
+		if !until.After(time.Now()) {
+			return nil, usage(fmt.Errorf("--valid-until %s is in the past: the agent could agree to nothing", b.validUntil))
+		}
 		a.ValidUntil = &until
 	}
 	if b.unbounded && (b.exactly || a.MaxAmount != nil || len(a.Bounds) > 0) {

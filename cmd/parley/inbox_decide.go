@@ -112,6 +112,9 @@ func inboxGuide() *cobra.Command {
 		Example:           "  parley inbox guide " + exampleEscalation + ` "ask for 30 days" \` + "\n   " + asAlice,
 		ValidArgsFunction: completeFirst(completeEscalations),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(args[1]) == "" {
+				return usage(errors.New("the guidance is empty: say what the agent is to do"))
+			}
 			return decide(cmd, args[0], client.Ruling{Decision: performatives.Guidance, Comment: args[1], SealComment: !open}, seen, nil)
 		},
 	}
