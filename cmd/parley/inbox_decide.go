@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -166,7 +167,7 @@ func decide(cmd *cobra.Command, id string, ruling client.Ruling, seen reviewed, 
 // A look reads an escalation again.
 type look func(ctx context.Context, id string) (api.EscalationItem, error)
 
-// ruled says what a ruling that is recorded has done, and what it allows.
+// ruled says what a ruling that is recorded has done, and what all approvals so far allow together.
 func ruled(ctx context.Context, ruling client.Ruling, item api.EscalationItem, receipt client.Receipt, again look) string {
 	repeated, outcome, allowed := "", "the session is "+receipt.State.String(), ""
 	if receipt.Duplicate {
@@ -179,7 +180,9 @@ func ruled(ctx context.Context, ruling client.Ruling, item api.EscalationItem, r
 		if approved && !ruling.Unbounded {
 			ruling.Authority = item.Exactly(ruling.Authority)
 		}
-		allowed = "allowed: " + render.Allows(ruling.Authority, render.StakeOf(&item)) + "\n"
+		item.Votes = append(slices.Clip(item.Votes), api.VoteView{Decision: ruling.Decision, Authority: ruling.Authority})
+		inForce, _ := item.InForce()
+		allowed = "allowed: " + render.Allows(inForce, render.StakeOf(&item)) + "\n"
 	}
 	return fmt.Sprintf("%s%s; %s\n%s", ruling.Decision, repeated, outcome, allowed)
 }

@@ -26,6 +26,21 @@ func TestRulingIsShown(t *testing.T) {
 	}
 }
 
+// The last of several approvals says what is in force: what all approvers allow.
+func TestQuorumIsShown(t *testing.T) {
+	t.Parallel()
+	most := func(n float64) *performatives.RulingsAuthority {
+		return &performatives.RulingsAuthority{MaxAmount: &n, Currency: "USD"}
+	}
+	var item api.EscalationItem
+	item.Votes = []api.VoteView{{By: "human://acme.com/anna", Decision: performatives.Approved, Authority: most(20000)}}
+	receipt := client.Receipt{Acceptance: api.Acceptance{Accepted: true, State: session.Conversing}}
+	got := ruled(t.Context(), client.Ruling{Decision: performatives.Approved, Authority: most(25000)}, item, receipt, nil)
+	if want := "approved; the session is CONVERSING\nallowed: at most 20000 USD\n"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
 // A dispute in the inbox is answered in its session: whoever rules on it is told the command. The agreement
 // that it is about shows what each side said.
 func TestDisputeInInbox(t *testing.T) {
