@@ -40,8 +40,10 @@ function format(options, locale) {
 
 const today = format({ hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const other = format({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+const dated = format({ day: 'numeric', month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit' });
 const exact = format({ dateStyle: 'full', timeStyle: 'long' });
 const day = format({ dateStyle: 'short' });
+const year = format({ year: 'numeric' });
 const wall = format({ year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }, 'en-US');
 
 export const zone = () => exact.resolvedOptions().timeZone;
@@ -60,6 +62,12 @@ export function read(value) {
 
 // write returns a time as an input of type datetime-local has it.
 export const write = (at) => new Date(at + offset(at)).toISOString().slice(0, 16);
+
+// moment writes a time as short as it is clear: without the day today, and without the year this year.
+function moment(at) {
+  const same = (part) => part.format(at) === part.format(now());
+  return (same(day) ? today : same(year) ? other : dated).format(at);
+}
 
 function put(element, text) {
   const last = element.lastChild;
@@ -99,7 +107,7 @@ export function start(below) {
   for (const element of below.querySelectorAll('time[data-at]')) {
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) continue;
-    element.textContent = (day.format(at) === day.format(now()) ? today : other).format(at);
+    element.textContent = moment(at);
     element.title = exact.format(at);
   }
   for (const element of below.querySelectorAll('[data-zone]')) element.textContent = zone();

@@ -99,7 +99,7 @@ func TestTimeZone(t *testing.T) {
 	get[bool](b, `(() => { const f = document.querySelector("#approve-until"); f.value = "`+far+`"; return true; })()`)
 	b.clicks("#approve button[type=submit]")
 	b.reads("#item > .notice", "approved by alice")
-	b.reads("#item > .notice", "10:00")
+	b.reads("#item > .notice", "2099, 10:00")
 	rulings := w.rulings(buyer)
 	if want := time.Date(2099, 2, 28, 23, 30, 0, 0, time.UTC); len(rulings) != 1 || rulings[0].Authority == nil || rulings[0].Authority.ValidUntil == nil || !rulings[0].Authority.ValidUntil.Equal(want) {
 		t.Errorf("signed was %+v", rulings)
