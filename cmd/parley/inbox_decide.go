@@ -43,10 +43,12 @@ names the terms that may change. Where no offer is at stake, an approval sets no
 		cmd.Flags().BoolVar(&open, "open-rulings", false, "the other sides may read what you allow, too; otherwise it is sealed")
 	} else {
 		cmd.Flags().IntVar(&reason, "reason", 0, "the `NUMBER` of a reason that your rules offer, in place of --comment")
-		cmd.MarkFlagsMutuallyExclusive("comment", "reason")
 	}
 	seen.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("reason") && comment != "" {
+			return usage(errors.New("give the reason once: either --reason N, or --comment in your own words"))
+		}
 		authority, err := b.authority(cmd)
 		if err != nil {
 			return err
