@@ -85,7 +85,7 @@ func (p Paper) fit(blocks []Block) []Block {
 	for i := range blocks {
 		b := &blocks[i]
 		if more := len(b.Terms) - mostRows; more > 0 {
-			b.Terms, b.Rest = b.Terms[:mostRows], strings.Join(present(count(more, "more term", "more terms"), b.Rest), ", ")
+			b.Terms, b.Rest = b.Terms[:mostRows], strings.Join(present(Count(more, "more term", "more terms"), b.Rest), ", ")
 		}
 		b.Rows = b.Rows[:min(len(b.Rows), mostRows)]
 	}
@@ -234,7 +234,7 @@ func (r *Reader) terms(offered comparison) Block {
 	case len(offered.Terms) == 0:
 		b.Rest = "the same terms as " + r.refer(offered.Before).Text
 	case offered.Same > 0:
-		b.Rest = count(offered.Same, "other term", "other terms") + " as in " + r.refer(offered.Before).Text
+		b.Rest = Count(offered.Same, "other term", "other terms") + " as in " + r.refer(offered.Before).Text
 	}
 	return b
 }

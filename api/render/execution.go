@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/parley-asp/parley/api"
@@ -69,7 +68,7 @@ func Evidence(r evidence.Report, s Style) string {
 	b := r.Bundle
 	p := &page{Style: s}
 	p.put(0, 2, loud("session "+string(b.Session)), said("  "), Span{b.State.String(), stateInk(b.State.String(), "")},
-		hushed(fmt.Sprintf("  %d entries, %d agreements; %d leaves verified in the public log", len(b.Transcript), len(b.Agreements), r.Logged)))
+		hushed("  "+Count(len(b.Transcript), "entry", "entries")+", "+Count(len(b.Agreements), "agreement", "agreements")+"; "+Count(r.Logged, "leaf", "leaves")+" verified in the public log"))
 	for _, o := range b.Obligations {
 		names := newNamer()
 		p.put(2, 4, Span{o.Status + " ", owedInks[o.Status]}, hushed(o.Commitment+"/"+o.ID+"  "), said(names.of(o.Party).name+": "+o.Action), hushed(entriesOf(o.Entries)))
@@ -84,7 +83,7 @@ func Evidence(r evidence.Report, s Style) string {
 	switch {
 	case len(r.Faults) > 0:
 	case r.Withheld > 0:
-		p.put(0, 2, Span{"It holds: ", good}, said(fmt.Sprintf("hashes and receipts are right. %d entries are withheld, so nobody can compute again what it says of obligations and disputes.", r.Withheld)))
+		p.put(0, 2, Span{"It holds: ", good}, said("hashes and receipts are right. "+Count(r.Withheld, "entry is", "entries are")+" withheld, so nobody can compute again what it says of obligations and disputes."))
 	default:
 		p.put(0, 2, Span{"It holds: ", good}, said("hashes, receipts and signatures are right, and the replay leads to this."))
 	}

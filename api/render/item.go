@@ -284,7 +284,7 @@ func checkRows(c api.Check) (rows []Row) {
 		add("your result", fmt.Sprintf("entry %d", c.Result))
 	}
 	if n := len(c.AlsoOffered); n > 0 {
-		add("also offered", count(n, "delegation", "delegations")+" of other sides; you may accept one at a time")
+		add("also offered", Count(n, "delegation", "delegations")+" of other sides; you may accept one at a time")
 	}
 	if c.Status == "offered" {
 		rows = append(rows, Row{Name: "you", Value: []Span{{"join to read the transcript and the offer: 'parley check join'", warn}}})
@@ -308,7 +308,7 @@ func changeRows(changes []api.Change, compared bool) (rows []Row) {
 		rows = append(rows, row)
 	}
 	if same > 0 {
-		rows = append(rows, Row{Value: []Span{hushed(count(same, "term", "terms") + " unchanged")}})
+		rows = append(rows, Row{Value: []Span{hushed(Count(same, "term", "terms") + " unchanged")}})
 	}
 	return rows
 }

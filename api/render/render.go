@@ -75,7 +75,7 @@ func leftOutFrom(from, to uint64, s Style) string {
 	}
 	p := &page{Style: s}
 	p.gap()
-	p.put(bodyIndent, bodyIndent, Span{fmt.Sprintf("… %s left out (--cursor %d begins with them)", count(int(to-from), "message", "messages"), from), warn}) //nolint:gosec // a session has fewer
+	p.put(bodyIndent, bodyIndent, Span{fmt.Sprintf("… %s left out (--cursor %d begins with them)", Count(int(to-from), "message", "messages"), from), warn}) //nolint:gosec // a session has fewer
 	return p.String()
 }
 

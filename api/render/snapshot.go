@@ -96,7 +96,7 @@ func terms(offered jsontext.Value, changes []api.TermChange) string {
 		said = append(said, one)
 	}
 	if more := len(leaves) - mostSaid; more > 0 {
-		said = append(said, count(more, "more term", "more terms"))
+		said = append(said, Count(more, "more term", "more terms"))
 	}
 	if said = append(said, gone[:min(len(gone), mostSaid)]...); len(said) == 0 {
 		return "no terms"

@@ -279,7 +279,7 @@ func (p *page) cut(most, indent int) {
 	}
 	left := len(p.lines) - most + 1
 	p.lines = p.lines[:most-1]
-	p.put(indent, indent, hushed("… "+count(left, "more line", "more lines")+" (--full shows all)"))
+	p.put(indent, indent, hushed("… "+Count(left, "more line", "more lines")+" (--full shows all)"))
 }
 
 // String returns the page as text.

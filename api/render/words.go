@@ -206,7 +206,8 @@ func number(f float64) string {
 	return string(raw)
 }
 
-func count(n int, one, many string) string {
+// Count says how many there are of something: 1 fault, or 2 faults.
+func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -66,13 +66,10 @@ func (s *serve) doctor(cmd *cobra.Command) error {
 			failed++
 		}
 	}
-	switch failed {
-	case 0:
+	if failed == 0 {
 		return nil
-	case 1:
-		return errors.New("1 check failed")
 	}
-	return fmt.Errorf("%d checks failed", failed)
+	return errors.New(render.Count(failed, "check", "checks") + " failed")
 }
 
 // findingLines prints each finding on a line.

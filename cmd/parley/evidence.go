@@ -135,7 +135,7 @@ func evidenceVerify() *cobra.Command {
 			r := evidence.Verify(data, trust)
 			err = show(cmd, r, func(s render.Style) string { return render.Evidence(r, s) })
 			if err == nil && len(r.Faults) > 0 {
-				err = fmt.Errorf("the evidence does not hold: %d faults", len(r.Faults))
+				err = errors.New("the evidence does not hold: " + render.Count(len(r.Faults), "fault", "faults"))
 			}
 			return err
 		},

@@ -52,7 +52,7 @@ func (r tenderRequest) run(cmd *cobra.Command, o *tenderOptions, q api.CallForPr
 		if err != nil {
 			return nil, err
 		}
-		note(cmd, fmt.Sprintf("Tender %s with %d agents.", t.ID, len(agents)))
+		note(cmd, fmt.Sprintf("Tender %s with %s.", t.ID, render.Count(len(agents), "agent", "agents")))
 		return t, t.Invite(ctx, agents, o.within)
 	})
 }

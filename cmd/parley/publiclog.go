@@ -73,8 +73,8 @@ of its signed checkpoint, and that nothing is in the log twice.`,
 				"origin": found.Origin, "leaves": found.Tree.N, "agreements": found.Agreements, "sessions": found.Sessions,
 				"rootHash": found.Tree.Hash.String(), "ok": true,
 			}, func(render.Style) string {
-				return fmt.Sprintf("ok     %s  %d leaves: %d agreements, %d sessions\n       root hash %s\n",
-					render.Clean(found.Origin), found.Tree.N, found.Agreements, found.Sessions, found.Tree.Hash)
+				return fmt.Sprintf("ok     %s  %s: %s, %s\n       root hash %s\n", render.Clean(found.Origin), render.Count(int(found.Tree.N), "leaf", "leaves"),
+					render.Count(found.Agreements, "agreement", "agreements"), render.Count(found.Sessions, "session", "sessions"), found.Tree.Hash)
 			})
 		},
 	}

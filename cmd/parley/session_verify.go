@@ -323,9 +323,9 @@ func (v *verify) report(cmd *cobra.Command) error {
 			err = fmt.Errorf("%w; interrupted: --after %s goes on", err, v.next)
 		}
 	case len(v.items) > 0:
-		err = fmt.Errorf("%d escalations have no transcript", len(v.items))
+		err = errors.New(render.Count(len(v.items), "escalation has", "escalations have") + " no transcript")
 	case v.next != "":
-		err = fmt.Errorf("interrupted after %d transcripts, which are in order: --after %s goes on", len(v.verdicts), v.next)
+		err = fmt.Errorf("interrupted after %s in order: --after %s goes on", render.Count(len(v.verdicts), "transcript, which is", "transcripts, which are"), v.next)
 	}
 	return err
 }

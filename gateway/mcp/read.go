@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/discovery"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -86,7 +87,7 @@ func (c *call) transcript(ctx context.Context, args jsontext.Value) (result, err
 		return result{}, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Session %s, %d entries", q.Session, len(all))
+	fmt.Fprintf(&b, "Session %s, %s", q.Session, render.Count(len(all), "entry", "entries"))
 	if page.Next != nil {
 		fmt.Fprintf(&b, "; the next page is since %d", *page.Next)
 	}
@@ -230,7 +231,7 @@ func (c *call) findAgents(ctx context.Context, args jsontext.Value) (result, err
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d agents. Each card was written by the agent it names. %s\n", len(found), notice)
+	fmt.Fprintf(&b, "%s. Each card was written by the agent it names. %s\n", render.Count(len(found), "agent", "agents"), notice)
 	for _, one := range found {
 		data, err := json.Marshal(one, json.Deterministic(true))
 		if err != nil {
