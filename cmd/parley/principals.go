@@ -78,7 +78,8 @@ func principalShow(kind string) *cobra.Command {
 func principalRm(kind string) *cobra.Command {
 	var q api.AgentRef
 	return asks(aboutPrincipal(kind, "rm", "remove a principal, who can then no longer log in",
-		"Removes a principal. Transcripts keep its pinned keys and still verify."),
+		`Removes a principal. Transcripts keep its pinned keys and still verify.
+'parley session ls --with URI' lists the sessions that are left.`),
 		api.AgentRemove, &q, principal(kind, &q.Agent), func(c api.Card, _ render.Style) string { return "removed " + string(c.Agent) + "\n" })
 }
 
