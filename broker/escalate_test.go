@@ -52,20 +52,6 @@ func (l line) talk() performatives.SessionID {
 	return id
 }
 
-// What has ended before it begins is refused, and uses nothing up.
-func TestEndedAlready(t *testing.T) {
-	t.Parallel()
-	l := limited(t, limits.Limits{})
-	id := l.talk()
-	l.refused(l.says(id, alpha, "DELEGATE", `{"targetAgent":"agent://acme.com/d","scope":"x","authority":"full","validUntil":"2020-01-01T00:00:00Z"}`), session.StaleTimestamp)
-	asked := l.escalates(id, alpha)
-	approves := func(until string) error {
-		return l.says(id, alice, "INFORM", `{"type":"resolution","data":{"escalationId":"`+asked+`","decision":"approved","authority":{"maxAmount":1,"currency":"USD","validUntil":"`+until+`"}}}`)
-	}
-	l.refused(approves("2020-01-01T00:00:00Z"), session.StaleTimestamp)
-	l.accepted(approves("2120-01-01T00:00:00Z"))
-}
-
 // An organisation without a human who may decide does not escalate: nobody could
 // answer, and everybody would wait (PROTOCOL.md §7).
 func TestNoDecider(t *testing.T) {

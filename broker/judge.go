@@ -33,9 +33,6 @@ func (b *Broker) judge(ctx context.Context, l *cachedSession, m *performatives.M
 	if err := checkBody(m); err != nil {
 		return judged{}, err
 	}
-	if err := stillAhead(m, b.clock(l)); err != nil {
-		return judged{}, err
-	}
 	if err := b.enterDeadlines(ctx, l, func() {}); err != nil {
 		return judged{}, err
 	}
@@ -70,21 +67,6 @@ func (b *Broker) Timely(at time.Time) error {
 			With(map[string]string{"now": now.UTC().Format(time.RFC3339Nano)})
 	}
 	return nil
-}
-
-// stillAhead refuses an approval, or a delegation, that ends before it begins: it would use up what was asked and allow
-// nothing. Step cannot refuse it, because there are entries that have it.
-func stillAhead(m *performatives.Message, now time.Time) error {
-	grant, is := m.Body.(performatives.Granting)
-	if !is {
-		return nil
-	}
-	until := grant.GrantsUntil()
-	if until == nil || now.Before(*until) {
-		return nil
-	}
-	return session.Refuse(session.StaleTimestamp, "validUntil has passed, so nobody could act on it").
-		With(map[string]string{"now": now.UTC().Format(time.RFC3339Nano)})
 }
 
 // checkBody validates and decodes the body, once for a message.

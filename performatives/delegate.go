@@ -27,9 +27,6 @@ func (b *DelegateBody) Refers() string { return b.ReferenceID }
 // Names is who is to act.
 func (b *DelegateBody) Names() []Agent { return []Agent{b.TargetAgent} }
 
-// GrantsUntil is when the authority ends.
-func (b *DelegateBody) GrantsUntil() *time.Time { return b.ValidUntil }
-
 // Text is how the act reads.
 func (b *DelegateBody) Text() Text {
 	var counters string

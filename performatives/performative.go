@@ -6,10 +6,7 @@
 // yields a [Message] or a [*Malformed] that says where and why.
 package performatives
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // A Performative is one of the thirteen acts of ASP (PROTOCOL.md §4). The zero
 // value is no act at all: what an unknown name reads as.
@@ -75,8 +72,6 @@ type (
 	Remarked interface{ Remark() *Remarks }
 	// Naming bodies name principals whom the broker has to know.
 	Naming interface{ Names() []Agent }
-	// Granting bodies may give authority that ends; nil is one that does not.
-	Granting interface{ GrantsUntil() *time.Time }
 )
 
 // A row is one act in the table of acts.

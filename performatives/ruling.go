@@ -119,14 +119,6 @@ func (b *InformBody) Decision() []byte {
 	return data.without("revision", "shown").bytes()
 }
 
-// GrantsUntil is when what a human allows ends.
-func (b *InformBody) GrantsUntil() *time.Time {
-	if ruling, is := b.Ruling(); is && ruling.Authority != nil {
-		return ruling.Authority.ValidUntil
-	}
-	return nil
-}
-
 // Ruling reads the data of a resolution; ok is false for any other INFORM.
 func (b *InformBody) Ruling() (data RulingData, ok bool) {
 	if b.Kind() != Resolution {
