@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -10,51 +9,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/client"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testkit"
 )
-
-// Sessions are listed by when they were opened, also one whose id has another time, as those that the SDKs make of a hash.
-func TestListedByOpening(t *testing.T) {
-	t.Parallel()
-	w := testkit.NewWorld(t, testkit.Options{Sync: time.Second})
-	hashed := performatives.SessionID("f47ac10b-58cc-7372-8567-0e02b2c3d479")
-	made := func(at time.Time) performatives.SessionID {
-		return performatives.SessionID(fmt.Sprintf("%08x-%04x-7000-8000-000000000000", at.UnixMilli()>>16, at.UnixMilli()&0xffff))
-	}
-	older, newer := made(time.Now().Add(-time.Minute)), made(time.Now().Add(time.Minute))
-	a, invites := w.Principal(alpha), testkit.Invitation(w.Principal(beta).Agent)
-	for _, id := range []performatives.SessionID{older, hashed, newer} {
-		a.Say(id, invites)
-	}
-	page := func(q api.ListSessions) (ids []performatives.SessionID) {
-		page, err := client.Do(w.Ctx, w.Client(alpha), api.SessionList, q)
-		testkit.Must(t, err)
-		for _, s := range page.Sessions {
-			ids = append(ids, s.Session)
-		}
-		return ids
-	}
-	for when, restart := range map[string]func(){"at first": func() {}, "after a restart": func() { w.Down(); w.Up() }} {
-		restart()
-		for _, c := range []struct {
-			q    api.ListSessions
-			want []performatives.SessionID
-		}{
-			{api.ListSessions{}, []performatives.SessionID{newer, hashed, older}},
-			{api.ListSessions{Limit: 1, Cursor: string(newer)}, []performatives.SessionID{hashed}},
-			{api.ListSessions{Cursor: string(hashed)}, []performatives.SessionID{older}},
-			{api.ListSessions{Search: "f47ac"}, []performatives.SessionID{hashed}}, // as 'parley session show f47ac' finds it
-		} {
-			if got := page(c.q); !slices.Equal(got, c.want) {
-				t.Errorf("%s, %+v: %v, want %v", when, c.q, got, c.want)
-			}
-		}
-	}
-}
 
 // The list of sessions survives a restart, those that are over too, which come while the
 // broker serves; what a session that is over leaves among the open ones goes by itself.

@@ -144,11 +144,11 @@ func (x *Insights) countable(
 		}
 		for _, id := range page {
 			before = string(id)
-			row, listed := x.o.List.Row(id)
-			made, known := x.madeAt(id, row)
+			made, known := x.madeAt(id)
 			if known && made.Before(since.Add(-longestSession)) {
 				return ids, nil // the rest is older
 			}
+			row, listed := x.o.List.Row(id)
 			switch {
 			case !listed, !mayCount(row, counts), !sum.Counts(row.Participants):
 			case !row.State.Over():
@@ -164,12 +164,9 @@ func (x *Insights) countable(
 	return ids, nil
 }
 
-// madeAt is when a session was opened, or else its id made. The row of an older version may be of an id that is made of a
-// hash: its time is nearly always in the future.
-func (x *Insights) madeAt(id performatives.SessionID, row sessionlist.Row) (made time.Time, known bool) {
-	if row.Opened > 0 {
-		return time.UnixMilli(row.Opened), true
-	}
+// madeAt is when a session's id was made. One that is made of a hash, as the SDKs do, says nothing of it: nearly all of
+// these are in the future.
+func (x *Insights) madeAt(id performatives.SessionID) (made time.Time, known bool) {
 	u, err := uuid.Parse(string(id))
 	if err != nil || u.Version() != 7 {
 		return made, false

@@ -1,6 +1,7 @@
 package sessionlist
 
 import (
+	"bytes"
 	"iter"
 	"slices"
 	"sort"
@@ -23,7 +24,7 @@ func (s runs) search(order func(r uint32) int) (run, at int, ok bool) {
 
 // find searches for a session.
 func (t *table) find(s runs, id [16]byte) (run, at int, ok bool) {
-	return s.search(func(r uint32) int { return t.compare(t.rows[r].id, id) })
+	return s.search(func(r uint32) int { return bytes.Compare(t.rows[r].id[:], id[:]) })
 }
 
 // rowOf is the row of a session.

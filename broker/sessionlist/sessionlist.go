@@ -15,6 +15,7 @@ package sessionlist
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -51,7 +52,6 @@ type Row struct {
 	Mode         string                `json:"mode,omitzero"`       // "" in a row of an older version
 	Owed         Owed                  `json:"obligations,omitzero"`
 	Dues         *Dues                 `json:"due,omitzero"`    // nil while nothing is open of its obligations, and there is no dispute
-	Opened       int64                 `json:"opened,omitzero"` // Unix time in milliseconds, where the time of the id is another; such a session sorts by it
 	Erased       string                `json:"erased,omitzero"` // when the session was erased; memory has it not
 }
 
@@ -185,17 +185,13 @@ func (l *List) Page(ctx context.Context, selection Selection, state, before stri
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	var found [][16]byte
+	var found []performatives.SessionID
 	for _, sorted := range selection(l.table) {
 		found = append(found, l.table.newest(sorted, state, before, n)...)
 	}
-	slices.SortFunc(found, func(a, b [16]byte) int { return l.table.compare(b, a) })
+	slices.SortFunc(found, func(a, b performatives.SessionID) int { return strings.Compare(string(b), string(a)) })
 	found = slices.Compact(found)
-	ids := make([]performatives.SessionID, min(n, len(found)))
-	for i := range ids {
-		ids[i] = written(found[i])
-	}
-	return ids, nil
+	return found[:min(n, len(found))], nil
 }
 
 // A Selection says whose sessions a Page lists.

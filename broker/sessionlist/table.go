@@ -1,6 +1,7 @@
 package sessionlist
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/hex"
 	"slices"
@@ -13,15 +14,14 @@ import (
 
 // A table holds session rows in memory, a million of them in about 60 bytes each:
 // agents are numbers, and a binary search finds a session. Session ids are UUIDv7s,
-// which sort by when they were made; those with another time sort by when the session was opened.
+// which sort by when they were made.
 type table struct {
 	names   []performatives.Agent // by number
 	numbers map[performatives.Agent]uint32
 	rows    []compactRow
-	all     runs                  // indexes of rows
-	of      []runs                // by agent: the rows that name it
-	more    map[uint32][]uint32   // by row: the participants after the first four
-	sorts   map[[16]byte][16]byte // by id, where its time is another: the id with the time of the opening
+	all     runs                // indexes of rows
+	of      []runs              // by agent: the rows that name it
+	more    map[uint32][]uint32 // by row: the participants after the first four
 
 	answered map[uint32][]performatives.Agent // by row, while it is INVITED
 	owed     map[uint32]Owed                  // by row, where something is
@@ -42,7 +42,7 @@ type compactRow struct {
 }
 
 func newTable() *table {
-	return &table{numbers: map[performatives.Agent]uint32{}, names: []performatives.Agent{""}, of: []runs{nil}, more: map[uint32][]uint32{}, sorts: map[[16]byte][16]byte{}, answered: map[uint32][]performatives.Agent{}, owed: map[uint32]Owed{}, dues: map[uint32]*Dues{}, modes: []string{""}, counts: newCounts()}
+	return &table{numbers: map[performatives.Agent]uint32{}, names: []performatives.Agent{""}, of: []runs{nil}, more: map[uint32][]uint32{}, answered: map[uint32][]performatives.Agent{}, owed: map[uint32]Owed{}, dues: map[uint32]*Dues{}, modes: []string{""}, counts: newCounts()}
 }
 
 // number is an agent's number; an agent that is not known gets the next.
@@ -65,10 +65,8 @@ func compact(id performatives.SessionID) (c [16]byte) {
 	return c
 }
 
-func (r *compactRow) session() performatives.SessionID { return written(r.id) }
-
-func written(id [16]byte) performatives.SessionID {
-	h := hex.AppendEncode(make([]byte, 0, 36), id[:])
+func (r *compactRow) session() performatives.SessionID {
+	h := hex.AppendEncode(make([]byte, 0, 36), r.id[:])
 	for _, at := range []int{8, 13, 18, 23} {
 		h = slices.Insert(h, at, '-')
 	}
@@ -82,9 +80,6 @@ func (t *table) row(id performatives.SessionID) (row Row, ok bool) {
 		return row, false
 	}
 	row = Row{State: t.rows[r].state, Entries: uint64(t.rows[r].entries), Principals: int(t.rows[r].principals), Answered: t.answered[r], Mode: t.modes[t.rows[r].mode], Owed: t.owed[r], Dues: t.dues[r]}
-	if at, apart := t.sorts[t.rows[r].id]; apart {
-		row.Opened = timeIn(at)
-	}
 	for _, n := range t.participants(r) {
 		row.Participants = append(row.Participants, t.names[n])
 	}
@@ -134,9 +129,6 @@ func (t *table) put(id performatives.SessionID, row Row) {
 
 // add makes a row that is not sorted in yet.
 func (t *table) add(id [16]byte, row Row) uint32 {
-	if row.Opened > 0 {
-		t.sorts[id] = withTime(id, row.Opened)
-	}
 	t.rows = append(t.rows, compactRow{id: id})
 	r := uint32(len(t.rows) - 1) //nolint:gosec // 4 billion sessions need other streams first
 	t.fill(r, row)
@@ -191,7 +183,7 @@ func (t *table) sort() {
 		all[r] = uint32(r)
 	}
 	slices.SortFunc(all, func(a, b uint32) int {
-		return cmp.Or(t.compare(t.rows[a].id, t.rows[b].id), cmp.Compare(t.rows[b].page, t.rows[a].page))
+		return cmp.Or(bytes.Compare(t.rows[a].id[:], t.rows[b].id[:]), cmp.Compare(t.rows[b].page, t.rows[a].page))
 	})
 	all = slices.CompactFunc(all, func(a, b uint32) bool {
 		same := t.rows[a].id == t.rows[b].id
@@ -226,21 +218,19 @@ func (t *table) merge(few *table) {
 
 // newest picks at most n sessions in a state ("" is any) from sorted rows, the
 // newest first, before a cursor.
-func (t *table) newest(sorted runs, state, before string, n int) (found [][16]byte) {
+func (t *table) newest(sorted runs, state, before string, n int) []performatives.SessionID {
 	rows := sorted.values()
 	if before != "" {
-		if key, apart := t.sorts[compact(performatives.SessionID(before[:min(idLength, len(before))]))]; apart {
-			before = string(written(key)) + before[idLength:]
-		}
-		run, at, _ := sorted.search(func(r uint32) int { return cmp.Compare(string(written(t.key(t.rows[r].id))), before) })
+		run, at, _ := sorted.search(func(r uint32) int { return cmp.Compare(string(t.rows[r].session()), before) })
 		rows = sorted.before(run, at)
 	}
+	var found []performatives.SessionID
 	for r := range rows {
 		if len(found) == n {
 			break
 		}
 		if r := &t.rows[r]; api.InState(r.state, state) {
-			found = append(found, r.id)
+			found = append(found, r.session())
 		}
 	}
 	return found

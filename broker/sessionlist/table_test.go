@@ -1,42 +1,19 @@
 package sessionlist
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
-
-// apart is when a session of the test was opened, 0 where its id says so.
-func apart(id performatives.SessionID) int64 {
-	if n := int64(id[len(id)-1]); n%3 == 0 {
-		return time.Date(2026, 11, 1, 0, int(n), int(id[len(id)-2]), 0, time.UTC).UnixMilli()
-	}
-	return 0
-}
-
-func sortsBy(id performatives.SessionID) string {
-	if at := apart(id); at > 0 {
-		return string(written(withTime(compact(id), at)))
-	}
-	return string(id)
-}
-
-// listed are the newest, in letters.
-func (t *table) listed(sorted runs, state, before string, n int) (ids []performatives.SessionID) {
-	for _, id := range t.newest(sorted, state, before, n) {
-		ids = append(ids, written(id))
-	}
-	return ids
-}
 
 // Whatever is put, replaced and merged, a table says what a plain map says.
 func TestTable(t *testing.T) {
@@ -45,8 +22,8 @@ func TestTable(t *testing.T) {
 	agent := func() performatives.Agent {
 		return performatives.Agent(fmt.Sprintf("agent://acme.com/%d", r.IntN(7)))
 	}
-	some := func(at performatives.SessionID, entries uint64) Row {
-		l := Row{Opened: apart(at), Principals: r.IntN(2), State: []session.Phase{session.Invited, session.Introduced, session.Closed}[r.IntN(3)], Entries: entries}
+	some := func(entries uint64) Row {
+		l := Row{Principals: r.IntN(2), State: []session.Phase{session.Invited, session.Introduced, session.Closed}[r.IntN(3)], Entries: entries}
 		l.Mode, l.Owed = []string{"", "asp/1", "binding/1"}[r.IntN(3)], Owed{Due: r.IntN(2), Overdue: r.IntN(3), Disputed: r.IntN(2)}
 		for range 1 + r.IntN(6) {
 			if a := agent(); !slices.Contains(l.Participants, a) {
@@ -61,8 +38,7 @@ func TestTable(t *testing.T) {
 	plain := map[performatives.SessionID]Row{}
 	past, now := newTable(), newTable()
 	for range 200 {
-		at := id()
-		l := some(at, 1)
+		at, l := id(), some(1)
 		if _, there := plain[at]; !there { // the stream has one message of each
 			plain[at] = l
 			past.add(compact(at), l)
@@ -72,8 +48,7 @@ func TestTable(t *testing.T) {
 	past.sort()
 	fresh := map[performatives.SessionID]Row{}
 	for range 100 {
-		at := id()
-		l := some(at, 2)
+		at, l := id(), some(2)
 		l.Participants = slices.Clone(plain[at].Participants)
 		if a := agent(); !slices.Contains(l.Participants, a) {
 			l.Participants = append(l.Participants, a)
@@ -87,8 +62,7 @@ func TestTable(t *testing.T) {
 	past.merge(now)
 	maps.Copy(plain, fresh)
 	for range 300 {
-		at := id()
-		l := some(at, 3)
+		at, l := id(), some(3)
 		l.Participants = slices.Clone(plain[at].Participants) // participants are only added
 		if a := agent(); !slices.Contains(l.Participants, a) {
 			l.Participants = append(l.Participants, a)
@@ -112,11 +86,11 @@ func TestTable(t *testing.T) {
 	if diff := cmp.Diff(kinds, gotKinds); diff != "" || gotOwed != owed {
 		t.Errorf("counts: %+v, want %+v, %s", gotOwed, owed, diff)
 	}
-	slices.SortFunc(ids, func(a, b performatives.SessionID) int { return strings.Compare(sortsBy(b), sortsBy(a)) })
+	slices.SortFunc(ids, func(a, b performatives.SessionID) int { return strings.Compare(string(b), string(a)) })
 	for _, sorted := range append([]runs{past.all}, past.of...) {
 		checkRuns(t, past, sorted)
 	}
-	if got := past.listed(past.all, "", "", len(ids)+1); !slices.Equal(got, ids) {
+	if got := past.newest(past.all, "", "", len(ids)+1); !slices.Equal(got, ids) {
 		t.Errorf("all: %v, want %v", got, ids)
 	}
 	half := ids[len(ids)/2]
@@ -124,12 +98,12 @@ func TestTable(t *testing.T) {
 		a := performatives.Agent(fmt.Sprintf("agent://acme.com/%d", n))
 		var want []performatives.SessionID
 		for _, at := range ids {
-			if sortsBy(at) < sortsBy(half) && plain[at].State == session.Introduced && slices.Contains(plain[at].Participants, a) {
+			if at < half && plain[at].State == session.Introduced && slices.Contains(plain[at].Participants, a) {
 				want = append(want, at)
 			}
 		}
 		want = want[:min(5, len(want))]
-		if got := past.listed(One(a)(past)[0], "INTRODUCED", string(half), 5); !slices.Equal(got, want) {
+		if got := past.newest(One(a)(past)[0], "INTRODUCED", string(half), 5); !slices.Equal(got, want) {
 			t.Errorf("of %s: %v, want %v", a, got, want)
 		}
 	}
@@ -157,14 +131,14 @@ func TestOldSessions(t *testing.T) {
 		want = slices.Compact(want)
 		for _, sorted := range []runs{table.all, table.of[1]} {
 			checkRuns(t, table, sorted)
-			if got := table.listed(sorted, "", "", sessions); !slices.Equal(got, want) {
+			if got := table.newest(sorted, "", "", sessions); !slices.Equal(got, want) {
 				t.Errorf("%s: %d sessions are listed, in another order than %d", name, len(got), len(want))
 			}
 			if most := 3 * len(want) / maxRun; len(sorted) > most {
 				t.Errorf("%s: %d runs, want at most %d", name, len(sorted), most)
 			}
 		}
-		if got := table.listed(table.all, "", string(want[600]), 700); !slices.Equal(got, want[601:1301]) {
+		if got := table.newest(table.all, "", string(want[600]), 700); !slices.Equal(got, want[601:1301]) {
 			t.Errorf("%s: another page", name)
 		}
 	}
@@ -178,7 +152,7 @@ func checkRuns(t *testing.T, table *table, sorted runs) {
 			t.Errorf("run %d has %d rows", n, len(run))
 		}
 		for _, r := range run {
-			if id := table.rows[r].id; table.compare(last, id) >= 0 {
+			if id := table.rows[r].id; bytes.Compare(last[:], id[:]) >= 0 {
 				t.Errorf("run %d: %x after %x", n, id, last)
 			} else {
 				last = id

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,27 +63,18 @@ func (c connection) agreementOf(ctx context.Context, arg string) (q api.GetAgree
 	return q, err
 }
 
-// sessionsFrom returns sessions whose id begins with a prefix. The list is sorted by the time in an id, newest first, and
-// its cursor is an id: it starts at the last possible one. An id with another time than the session's is searched for,
-// among the newest.
-func (c connection) sessionsFrom(ctx context.Context, prefix string, limit int) (found []api.SessionSummary, err error) {
+// sessionsFrom returns sessions whose id begins with a prefix. The list is sorted
+// by id, newest first, and its cursor is an id: it starts at the last possible one.
+func (c connection) sessionsFrom(ctx context.Context, prefix string, limit int) ([]api.SessionSummary, error) {
 	last := "ffffffff-ffff-ffff-ffff-ffffffffffff"
-	for _, q := range []api.ListSessions{{Cursor: prefix + last[len(prefix):]}, {Search: prefix}} {
-		if q.Limit = limit; len(found) >= limit {
-			break
-		}
-		page, err := client.Do(ctx, c, api.SessionList, q)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range page.Sessions {
-			same := func(other api.SessionSummary) bool { return other.Session == s.Session }
-			if strings.HasPrefix(string(s.Session), prefix) && !slices.ContainsFunc(found, same) {
-				found = append(found, s)
-			}
+	page, err := client.Do(ctx, c, api.SessionList, api.ListSessions{Limit: limit, Cursor: prefix + last[len(prefix):]})
+	var found []api.SessionSummary
+	for _, s := range page.Sessions {
+		if strings.HasPrefix(string(s.Session), prefix) {
+			found = append(found, s)
 		}
 	}
-	return found, nil
+	return found, err
 }
 
 // escalationID returns the only escalation whose id begins with the argument.
