@@ -136,6 +136,21 @@ type Opening struct {
 	ValidUntil string                    `json:"validUntil,omitzero"`
 }
 
+// Check refuses terms that are not what the opening says beside them.
+func (o Opening) Check() error {
+	for _, own := range []struct {
+		name  string
+		value any
+		said  bool
+	}{{"purpose", o.Purpose, true}, {"mode", o.Mode, o.Mode != ""}, {"participants", o.With, true}} {
+		text, err := json.Marshal(own.value)
+		if given, both := o.Terms[own.name]; err == nil && both && own.said && !sameJSON(given, text) {
+			return session.Refuse(session.MalformedEnvelope, "/terms/%s: is not what the request says beside its terms; leave it out", own.name).With(map[string]string{"path": "/terms/" + own.name})
+		}
+	}
+	return nil
+}
+
 func sameJSON(a, b jsontext.Value) bool {
 	one, two := a.Clone(), b.Clone()
 	return one.Canonicalize() == nil && two.Canonicalize() == nil && bytes.Equal(one, two)
@@ -147,17 +162,16 @@ func (o Opening) Invitation() (s api.Say, err error) {
 	if terms == nil {
 		terms = map[string]jsontext.Value{}
 	}
-	own := map[string]any{"purpose": o.Purpose, "participants": o.With}
-	if o.Mode != "" {
-		own["mode"] = o.Mode
+	if terms["purpose"], err = json.Marshal(o.Purpose); err != nil {
+		return s, err
 	}
-	for name, value := range own {
-		if terms[name], err = json.Marshal(value); err != nil {
+	if o.Mode != "" {
+		if terms["mode"], err = json.Marshal(o.Mode); err != nil {
 			return s, err
 		}
-		if given, both := o.Terms[name]; both && !sameJSON(given, terms[name]) {
-			return s, session.Refuse(session.MalformedEnvelope, "/terms/%s: is not what the request says beside its terms", name).With(map[string]string{"path": "/terms/" + name})
-		}
+	}
+	if terms["participants"], err = json.Marshal(o.With); err != nil {
+		return s, err
 	}
 	body := map[string]any{
 		"proposalId": "invitation", "type": performatives.SessionInvitation, "subject": cmp.Or(o.Subject, o.Purpose), "terms": terms,

@@ -116,7 +116,11 @@ func (c *call) open() {
 		return
 	}
 	var o gateway.Opening
-	if err := strictly(data, &o, "with", "purpose", "subject?", "mode?", "terms?", "validUntil?"); err != nil {
+	err = strictly(data, &o, "with", "purpose", "subject?", "mode?", "terms?", "validUntil?")
+	if err == nil {
+		err = o.Check()
+	}
+	if err != nil {
 		c.refuse(err)
 		return
 	}

@@ -148,17 +148,23 @@ func TestRotatedAgreement(t *testing.T) {
 	accepted(t, w.says(id, "ACCEPT", `{"referenceId":"c1"}`))
 
 	made := ask(t, w.nc, "asp.agent."+token(beta)+".api.agreement.get", []byte(`{"sessionId":"`+id+`"}`)).Data
-	verify := func(file []byte, trusted string) []agreement.Fault {
-		trust := agreement.Trust{Broker: b.Broker.Command.Key(), Keys: map[performatives.Agent]performatives.Key{}}
+	by := func(file []byte, trusted string, broker performatives.Key) []agreement.Fault {
+		trust := agreement.Trust{Broker: broker, Keys: map[performatives.Agent]performatives.Key{}}
 		if trusted != "" {
 			trust.Keys[alpha] = performatives.Key(trusted)
 		}
-		return agreement.Verify(file, trust).Faults
+		report := agreement.Verify(file, trust)
+		report.Demand(trust)
+		return report.Faults
 	}
+	verify := func(file []byte, trusted string) []agreement.Fault { return by(file, trusted, b.Broker.Command.Key()) }
 	for _, trusted := range []string{"", old, public} {
 		if faults := verify(made, trusted); len(faults) > 0 {
 			t.Errorf("with the key %q: %v\n%s", trusted, faults, made)
 		}
+	}
+	if faults := by(made, old, ""); len(faults) != 1 || !strings.HasPrefix(faults[0].Member, "/evidence/rotated/") {
+		t.Errorf("without the broker's key anybody may have made the second key: %v", faults)
 	}
 	_, third := newKey(t)
 	rotated := bytes.Index(made, []byte(`"rotated":`))
