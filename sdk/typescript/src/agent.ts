@@ -526,15 +526,20 @@ export class Agent<T> {
   async #answered<R>(asked: Promise<R>): Promise<R> {
     try {
       const answer = await asked;
-      if (this.#away) console.warn('parley: the broker answers again');
-      this.#away = false;
+      this.#answers();
       return answer;
     } catch (error) {
+      if (error instanceof Refusal) this.#answers();
       if (!(error instanceof NoAnswer) || this.#stop.signal.aborted) throw error;
-      if (!this.#away) console.warn(`parley: the broker does not answer, and is asked again until it does (url names it, of PARLEY_URL): ${error.message}`);
+      if (!this.#away) console.warn(`parley: the broker does not answer, and is asked again (url names it, of PARLEY_URL): ${error.message}`);
       this.#away = true;
       throw error;
     }
+  }
+
+  #answers(): void {
+    if (this.#away) console.warn('parley: the broker answers again');
+    this.#away = false;
   }
 
   async #pause(milliseconds: number): Promise<void> {

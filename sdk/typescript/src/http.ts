@@ -39,8 +39,8 @@ interface Init {
 
 /** The URL of a broker over HTTP, without a slash at its end; throws a ParleyError if it is none. */
 export function httpUrl(url: string | undefined): string {
-  const { protocol: over = '', username = '' } = url && URL.canParse(url) ? new URL(url) : {};
-  if (url && (over === 'http:' || over === 'https:') && !username) return url.replace(/\/+$/, '');
+  const { protocol: over = '', username = '', password = '' } = url && URL.canParse(url) ? new URL(url) : {};
+  if (url && (over === 'http:' || over === 'https:') && !username && !password) return url.replace(/\/+$/, '');
   const said = url ? `"${url.replace(/[^/]*@/, '')}" is no URL of a broker over HTTP` : 'the URL of the broker is missing';
   const nats = /^(nats|tls|wss?):$/.test(over) ? '; over NATS: agent({ transport: nats({ … }) }) of @parley-asp/sdk/nats' : '';
   throw new ParleyError(`${said}: set PARLEY_URL and give it as url, such as http://127.0.0.1:8080 (it begins with http:// or https://, and names no user)${nats}`);

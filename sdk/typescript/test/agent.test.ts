@@ -225,7 +225,7 @@ test('what is returned after an act has it, also while a handler works and older
 
 test('what is no URL of a broker is refused at once', async () => {
   const why = (error: unknown): boolean => error instanceof ParleyError && /set PARLEY_URL.*http:\/\/127\.0\.0\.1:8080/.test(error.message) && !/secret/.test(error.message);
-  for (const url of ['', 'foo', '127.0.0.1:28081', 'localhost:8080', 'ftp://a', 'http://', 'http://a:99999', 'http://user:secret@a']) {
+  for (const url of ['', 'foo', '127.0.0.1:28081', 'localhost:8080', 'ftp://a', 'http://', 'http://a:99999', 'http://user:secret@a', 'http://:secret@a']) {
     assert.throws(() => agent({ url, token: BUYER }), why, url);
     await assert.rejects(negotiationTools({ url, token: BUYER }), why, url);
   }

@@ -503,13 +503,19 @@ class Agent(Generic[T]):
             answer = await asked
         except NoAnswer as error:
             if not self._away:
-                log.warning("the broker does not answer, and is asked again until it does (PARLEY_URL or url= names it): %s", error)
+                log.warning("the broker does not answer, and is asked again (PARLEY_URL or url= names it): %s", error)
             self._away = True
             raise
+        except Refusal:
+            self._answers()
+            raise
+        self._answers()
+        return answer
+
+    def _answers(self) -> None:
         if self._away:
             log.warning("the broker answers again")  # as loud as what it ends
         self._away = False
-        return answer
 
     def _trace(self, session: str) -> str | None:
         """The trace of what a session makes the agent ask and say."""
