@@ -307,7 +307,7 @@ func (b *Broker) tellStandbys(ctx context.Context, l *cachedSession) error {
 	_, overdue := l.state.Waiting(b.clock(l))
 	var told []delivery
 	for _, w := range overdue {
-		if l.stoodIn[w.Standby] == w.Sequence {
+		if n, was := l.stoodIn[w.Standby]; was && n == w.Sequence { // 0 is the invitation
 			continue
 		}
 		e, err := b.parts.Store.At(ctx, api.SessionsStream, l.sequences[w.Sequence])

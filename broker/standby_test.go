@@ -73,6 +73,23 @@ func TestStandby(t *testing.T) {
 	}
 }
 
+// The standby of who is invited is told of an invitation that waits, the first entry of all.
+func TestStandbyOfInvited(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{})
+	delta := w.Principal("agent://widgets.co/delta", func(c *api.Card) { c.Kind = performatives.KindSystem })
+	alpha := w.Principal("agent://acme.com/alpha")
+	beta := w.Principal("agent://widgets.co/beta", func(c *api.Card) { c.Standby = delta.Agent })
+	id := testkit.NewSession()
+	alpha.Say(id, &performatives.ProposeBody{
+		ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "s", Terms: fmt.Appendf(nil, `{"participants":[%q],"policy":{"parkedMs":1}}`, beta.Agent),
+	})
+	if entry := delta.Read(1)[0]; !bytes.Contains(entry, []byte(`"inv"`)) {
+		t.Errorf("the standby is told %s", entry)
+	}
+	audited(w, id)
+}
+
 // A standby that was told of a turn is not told of it again, and its inbox is not read again, while the
 // session goes on around the turn.
 func TestStandbyToldOnce(t *testing.T) {

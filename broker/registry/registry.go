@@ -277,7 +277,10 @@ func (r *Registry) owner(k performatives.Key) (performatives.Agent, role) {
 // NoLogin are the principals who have a key that signs and none that logs in. Before there were login keys, the
 // one did both.
 func (r *Registry) NoLogin() (agents []performatives.Agent) {
-	for _, card := range r.cache.list(func(c api.Card) bool { return c.Key != "" && len(c.LoginKeys) == 0 }) {
+	for _, card := range r.cache.list(func(c api.Card) bool {
+		_, hosted := hostedKey(c) // that one acts with a token
+		return c.Key != "" && len(c.LoginKeys) == 0 && !hosted
+	}) {
 		agents = append(agents, card.Agent)
 	}
 	return agents

@@ -157,6 +157,7 @@ func (w *world) reads(who, session string, after uint64, n int) (got []*pb.Envel
 	s, err := w.StreamSession(ctx)
 	testkit.Must(w, err)
 	testkit.Must(w, s.Send(&pb.StreamSessionRequest{SubscribeSessionId: session, AfterSequence: after}))
+	testkit.Must(w, s.CloseSend()) // it says nothing more, and reads on
 	for n < 0 || len(got) < n {
 		r, err := s.Recv()
 		if errors.Is(err, io.EOF) {

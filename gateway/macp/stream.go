@@ -19,6 +19,7 @@ type stream struct {
 	out grpc.BidiStreamingServer[pb.StreamSessionRequest, pb.StreamSessionResponse]
 
 	name    string // what MACP calls the session; "" before the first frame
+	listens bool   // the client subscribed to it, and gets what comes also after it has said its last
 	history *history
 	ordinal uint64 // of the last message that was read; the first is 1
 	after   uint64 // the last one that the client has
@@ -83,6 +84,10 @@ func (s *stream) serve(ctx context.Context) error {
 	for {
 		select {
 		case f := <-frames:
+			if errors.Is(f.err, io.EOF) && s.listens {
+				frames = nil
+				break
+			}
 			if errors.Is(f.err, io.EOF) {
 				return s.read(ctx)
 			}
@@ -127,7 +132,9 @@ func (s *stream) take(ctx context.Context, q *pb.StreamSessionRequest) error {
 			return invalid("a stream is of one session")
 		}
 		if e == nil {
-			return none(s.follow(ctx, name, q.GetAfterSequence()))
+			err := s.follow(ctx, name, q.GetAfterSequence())
+			s.listens = s.listens || err == nil
+			return none(err)
 		}
 		if s.c.ReadOnly {
 			return problem{forbidden, "the token is read-only"}

@@ -57,6 +57,9 @@ func (g *Gateway) SubmitAs(ctx context.Context, as performatives.Agent, id perfo
 
 func isToken(s string) bool { return s != "" && !strings.ContainsAny(s, ". *>\t\r\n") }
 
+// away reports whether the NATS server has been away for a while: nobody could answer.
+func (g *Gateway) away() bool { return g.o.Isolated() && !g.o.Conn.IsConnected() }
+
 // request sends a request to the brokers, again if that is allowed and no answer comes, after twice as long each time.
 // An error reply is returned as a refusal.
 func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject string, data []byte, again bool) ([]byte, error) {
@@ -66,6 +69,9 @@ func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject s
 	if int64(len(data)) > g.o.Conn.MaxPayload() {
 		return nil, session.Refuse(session.TooLarge, "the request has more bytes than one message can have")
 	}
+	if g.away() {
+		return nil, session.Busy()
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	wait := requestTimeout
@@ -73,7 +79,7 @@ func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject s
 		wait = answerWait
 	}
 	reply, err := g.ask(ctx, subject, data, wait)
-	for again && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	for again && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && !g.away() {
 		wait *= 2
 		reply, err = g.ask(ctx, subject, data, wait)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/natskit"
 )
 
@@ -14,7 +15,7 @@ func TestAskedAgain(t *testing.T) {
 	t.Parallel()
 	const alpha, id = "agent://acme.com/alpha", "018f3c1e-7b2a-7c3d-8e4f-5a6b7c8d9e0f"
 	nc := natskit.StartServer(t).Connect()
-	g := &Gateway{o: Options{Conn: nc}}
+	g := &Gateway{o: Options{Conn: nc, Isolated: func() bool { return false }}}
 	for name, ask := range map[string]struct {
 		subject string
 		send    func() error
@@ -39,6 +40,22 @@ func TestAskedAgain(t *testing.T) {
 			natskit.Must(t, err)
 			natskit.Must(t, ask.send())
 		})
+	}
+}
+
+// Nobody is asked, and nobody waits, while the NATS server is away.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	s := natskit.StartServer(t)
+	nc := s.Connect(nats.MaxReconnects(-1))
+	lost := nc.StatusChanged(nats.RECONNECTING)
+	s.Shutdown()
+	<-lost
+	g := &Gateway{o: Options{Conn: nc, Isolated: func() bool { return true }}}
+	before := nc.Stats().OutMsgs
+	_, err := g.CallAs(t.Context(), "agent://acme.com/alpha", api.SessionGet.Name, []byte("{}"))
+	if session.CodeOf(err) != session.Unavailable || nc.Stats().OutMsgs != before {
+		t.Errorf("%v, after %d requests", err, nc.Stats().OutMsgs-before)
 	}
 }
 
