@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -17,6 +19,9 @@ import (
 	bindugateway "github.com/parley-asp/parley/gateway/bindu"
 	"github.com/parley-asp/parley/performatives"
 )
+
+// plainAmount is what cannot be read in two ways. Who calls for proposals may say more, as Bindu's callers do.
+var plainAmount = regexp.MustCompile(`^\$?[0-9]+(\.[0-9]+)?( ?[A-Z]{3})?$`)
 
 func findCommand() *cobra.Command {
 	var q api.CallForProposals
@@ -53,6 +58,9 @@ withdraws from the others. After an interruption, continue with 'parley tender I
 				q.Agents = append(q.Agents, performatives.Agent(a))
 			}
 			if cost != "" {
+				if !plainAmount.MatchString(cost) {
+					return usage(fmt.Errorf("--max-cost: %q is no amount such as 0.001", cost))
+				}
 				amount, err := json.Marshal(cost)
 				if err != nil {
 					return err
