@@ -18,12 +18,12 @@ type stream struct {
 	c   caller
 	out grpc.BidiStreamingServer[pb.StreamSessionRequest, pb.StreamSessionResponse]
 
-	name    string // what MACP calls the session; "" before the first frame
-	listens bool   // the client subscribed to it, and gets what comes also after it has said its last
-	history *history
-	ordinal uint64 // of the last message that was read; the first is 1
-	after   uint64 // the last one that the client has
-	feed    *gateway.Feed
+	name       string // what MACP calls the session; "" before the first frame
+	subscribed bool   // by subscribe_session_id, not by sending a message
+	history    *history
+	ordinal    uint64 // of the last message that was read; the first is 1
+	after      uint64 // the last one that the client has
+	feed       *gateway.Feed
 }
 
 // StreamSession serves a session's messages, those after a number first, and takes messages of it.
@@ -84,12 +84,12 @@ func (s *stream) serve(ctx context.Context) error {
 	for {
 		select {
 		case f := <-frames:
-			if errors.Is(f.err, io.EOF) && s.listens {
-				frames = nil
-				break
-			}
 			if errors.Is(f.err, io.EOF) {
-				return s.read(ctx)
+				if !s.subscribed {
+					return s.read(ctx)
+				}
+				frames = nil // the client sends no more, and reads on
+				break
 			}
 			if f.err != nil {
 				return nil // the client went away
@@ -133,7 +133,7 @@ func (s *stream) take(ctx context.Context, q *pb.StreamSessionRequest) error {
 		}
 		if e == nil {
 			err := s.follow(ctx, name, q.GetAfterSequence())
-			s.listens = s.listens || err == nil
+			s.subscribed = s.subscribed || err == nil
 			return none(err)
 		}
 		if s.c.ReadOnly {
