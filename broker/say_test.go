@@ -56,9 +56,10 @@ func (s site) saysAgain(b *server.Broker, a performatives.Agent, q api.Say) (acc
 func (s site) saidOpen(b *server.Broker, inviter, invited performatives.Agent) performatives.SessionID {
 	s.Helper()
 	invitation := fmt.Sprintf(`{"proposalId":"i1","type":"session-invitation","subject":"cups","terms":{"participants":[%q]}}`, invited)
-	opened, err := s.says(b, inviter, api.Say{Performative: "PROPOSE", Body: jsontext.Value(invitation)})
+	opened, err := s.saysAgain(b, inviter, api.Say{Key: "invites", Performative: "PROPOSE", Body: jsontext.Value(invitation)})
 	testkit.Must(s, err)
-	_, err = s.says(b, invited, api.Say{Session: opened.Session, Performative: "ACCEPT", Body: jsontext.Value(`{"referenceId":"i1"}`)})
+	accept := api.Say{Session: opened.Session, Key: string(opened.Session), Performative: "ACCEPT", Body: jsontext.Value(`{"referenceId":"i1"}`)}
+	_, err = s.saysAgain(b, invited, accept)
 	testkit.Must(s, err)
 	return opened.Session
 }
