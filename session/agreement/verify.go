@@ -66,7 +66,7 @@ func (r Report) Proves() string {
 // the entries that made it. White space and the order of members prove nothing, so
 // any spelling will do. A document without faults proves what Report says.
 func Verify(data []byte, trust Trust) Report {
-	v := verifier{trust: trust, used: map[performatives.Key]bool{}}
+	v := verifier{trust: trust}
 	v.signers = map[performatives.Agent][]performatives.Key{}
 	canonical, err := ijson.CanonicalWithin(data, maxDepth)
 	if err == nil {
@@ -93,7 +93,6 @@ const maxDepth = 2 * ijson.MaxDepth
 type verifier struct {
 	Report
 	trust Trust
-	used  map[performatives.Key]bool // that signed an entry
 }
 
 func (v *verifier) fault(member, why string, args ...any) {
@@ -330,7 +329,6 @@ func (v *verifier) entry(member string, data []byte, into *transcript.Entry) boo
 	case known && !apart && !slices.Contains(keys, trusted):
 		v.fault(member, "%s did not sign it with the key %s", sender, trusted)
 	default:
-		v.used[keys[i]] = true
 		v.signers[sender] = append(v.signers[sender], keys[i])
 	}
 	return true

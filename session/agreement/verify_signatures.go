@@ -3,6 +3,7 @@ package agreement
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-asp/parley/performatives"
@@ -29,7 +30,7 @@ func (v *verifier) later(a Accepted) (signatures map[performatives.Agent]string)
 func (v *verifier) rotated() {
 	for a, keys := range v.Document.Evidence.Rotated {
 		for _, key := range keys {
-			if !v.used[key] {
+			if !slices.Contains(v.signers[a], key) {
 				v.fault("/evidence/rotated/"+string(a), "%s signed no entry", key)
 			}
 		}

@@ -175,6 +175,10 @@ func TestRotatedAgreement(t *testing.T) {
 	if len(verify(made, third)) == 0 || len(verify(swapped, "")) == 0 {
 		t.Error("a key that signed nothing is taken")
 	}
+	lent := bytes.Replace(made, []byte(`"rotated":{`), []byte(`"rotated":{"`+beta+`":["`+old+`"],`), 1)
+	if faults := verify(lent, ""); len(faults) != 1 || faults[0].Member != "/evidence/rotated/"+beta {
+		t.Errorf("a key that signed for alpha alone is taken as beta's: %v", faults)
+	}
 }
 
 // TestRotationRefused: what does not change a key, and who must not.
