@@ -226,6 +226,30 @@ func TestSharedKeys(t *testing.T) {
 	}
 }
 
+// Who is hosted acts with a token, so nobody is told that it lacks a login key, with a key of its own beside or without.
+func TestNoLogin(t *testing.T) {
+	t.Parallel()
+	r := open(t, natskit.StartServer(t))
+	add(t, r, alpha)
+	_, err := r.AddHosted(t.Context(), api.Card{Agent: "agent://acme.com/hosted"}, newKey(t))
+	natskit.Must(t, err)
+	_, err = r.Add(t.Context(), api.Card{Agent: beta, Key: newKey(t)})
+	natskit.Must(t, err)
+	if n := r.NoLogin(); !slices.Equal(n, []performatives.Agent{beta}) {
+		t.Errorf("without a login key are %q, not beta alone", n)
+	}
+	_, err = r.Host(t.Context(), beta, newKey(t))
+	natskit.Must(t, err)
+	if n := r.NoLogin(); len(n) > 0 {
+		t.Errorf("without a login key are %q, also once beta is hosted", n)
+	}
+	_, err = r.Unhost(t.Context(), beta)
+	natskit.Must(t, err)
+	if n := r.NoLogin(); !slices.Equal(n, []performatives.Agent{beta}) {
+		t.Errorf("without a login key are %q, once beta is hosted no more", n)
+	}
+}
+
 // Whoever loses a key, or the right to decide, is disconnected on every broker. A
 // principal that rotates its key has the reply first.
 func TestDisconnect(t *testing.T) {
