@@ -16,12 +16,15 @@ import (
 type Agreement struct {
 	Name     string            `json:"name"`
 	About    string            `json:"about"`
-	Broker   performatives.Key `json:"broker"` // whose receipts are expected
-	LogKey   string            `json:"logKey"` // of the public log, as a signed note has it
+	Broker   performatives.Key `json:"broker"` // whose receipts are expected; "" trusts none
+	LogKey   string            `json:"logKey"` // of the public log, as a signed note has it; "" leaves its place unchecked
 	Document jsontext.Value    `json:"document"`
-	Proves   string            `json:"proves,omitzero"`   // signatures, entries or digests: what an accepted one rests on
-	Redacted []string          `json:"redacted,omitzero"` // terms that were taken out
-	Refused  []string          `json:"refused,omitzero"`  // JSON Pointers to what is wrong, one of which every reader finds; none is accepted
+
+	Keys map[performatives.Agent]performatives.Key `json:"keys,omitzero"` // that have to have signed
+
+	Proves   string   `json:"proves,omitzero"`   // signatures, entries or digests: what an accepted one rests on
+	Redacted []string `json:"redacted,omitzero"` // terms that were taken out
+	Refused  []string `json:"refused,omitzero"`  // JSON Pointers to what is wrong, one of which every reader finds; none is accepted
 }
 
 // agreed is the one agreement of a session, with its place in the log.
@@ -95,5 +98,71 @@ func agreements(buying, binding *table, log *publicLogOf) (all []Agreement, err 
 	elsewhere, place := signed, other.proofs[string(signed.Hash)]
 	place.Checkpoint, elsewhere.Log = signed.Log.Checkpoint, &place
 	add("other-tree", "the proof leads to the root of another checkpoint", textOf(elsewhere), "", "/log")
+	if err != nil {
+		return nil, err
+	}
+	more, err := demanded(buying, simple)
+	return append(all, more...), err
+}
+
+// demanded adds what a verifier demands of the keys that it trusts: a document that these have not signed proves nothing to it.
+func demanded(t *table, d agreement.Document) (all []Agreement, err error) {
+	own := d.Evidence.Keys[buyer]
+	other, err := signerOf("another of the buyer's")
+	if err != nil {
+		return nil, err
+	}
+	add := func(name, about string, d agreement.Document, broker, trusted performatives.Key, refused ...string) {
+		document, bytesErr := d.Bytes()
+		err = errors.Join(err, bytesErr)
+		v := Agreement{Name: name, About: about, Broker: broker, Document: document, Refused: refused}
+		if trusted != "" {
+			v.Keys = map[performatives.Agent]performatives.Key{buyer: trusted}
+		}
+		if len(refused) == 0 {
+			v.Proves = "entries"
+		}
+		all = append(all, v)
+	}
+	d.Log = nil
+	bare := d
+	bare.Evidence = nil
+	add("nothing-signed", "neither entries nor signatures, so a trusted key has signed nothing", bare, t.broker.Key(), own, "/signatures")
+	add("no-receipts", "no entries, so the broker's key proves nothing", bare, t.broker.Key(), "", "/evidence")
+	add("trusted-key", "the buyer's key has signed", d, "", own)
+
+	evidence := *d.Evidence
+	if evidence.Close, err = t.again(len(t.entries)-1, other); err != nil {
+		return nil, err
+	}
+	evidence.Keys = maps.Clone(evidence.Keys)
+	evidence.Keys[buyer] = other.Key()
+	evidence.Rotated = map[performatives.Agent][]performatives.Key{buyer: {own}}
+	two := d
+	two.Evidence = &evidence
+	add("second-key", "a second key signed for the buyer, and no broker's key shows that it may", two, "", own, "/evidence/rotated/"+string(buyer))
+	add("replaced-key", "a second key signed for the buyer, which the broker accepted", two, t.broker.Key(), own)
+	lent := *d.Evidence
+	lent.Rotated = map[performatives.Agent][]performatives.Key{seller: {own}}
+	two.Evidence = &lent
+	add("lent-key", "the seller's second key signed as the buyer alone", two, t.broker.Key(), "", "/evidence/rotated/"+string(seller))
 	return all, err
+}
+
+// again is an entry as the broker would have accepted it from its sender's other key.
+func (t *table) again(sequence int, key performatives.Signer) (jsontext.Value, error) {
+	e := t.entries[sequence]
+	link := performatives.Link{Sequence: e.Stamp.Sequence, PreviousHash: e.Stamp.PreviousHash}
+	draft := performatives.Draft{ID: e.Message.ID, Session: t.id, Sender: e.Message.Sender, Body: e.Message.Body, Timestamp: e.Message.Timestamp, Link: &link}
+	submission, err := draft.Submission(key, salts(sequence)) //nolint:gosec // a table has few entries
+	if err != nil {
+		return nil, err
+	}
+	m, err := performatives.Read(submission)
+	if err != nil {
+		return nil, err
+	}
+	stamp := performatives.Stamp{Sequence: link.Sequence, PreviousHash: link.PreviousHash}
+	line, _, err := m.Deliver(stamp, e.Message.Timestamp.Add(transit), e.Stamp.Receipt.State, t.broker)
+	return line, err
 }

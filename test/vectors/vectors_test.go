@@ -137,11 +137,15 @@ func sameJSON(t *testing.T, a, b []byte) bool {
 func TestAgreements(t *testing.T) {
 	t.Parallel()
 	for _, v := range read[[]Agreement](t, "agreements.json") {
-		key, err := inclusion.ParseKey(v.LogKey)
-		if err != nil {
-			t.Fatal(err)
+		trust := agreement.Trust{Broker: v.Broker, Keys: v.Keys}
+		if v.LogKey != "" {
+			var err error
+			if trust.Log, err = inclusion.ParseKey(v.LogKey); err != nil {
+				t.Fatal(err)
+			}
 		}
-		report := agreement.Verify(v.Document, agreement.Trust{Broker: v.Broker, Log: key})
+		report := agreement.Verify(v.Document, trust)
+		report.Demand(trust)
 		var members []string
 		for _, f := range report.Faults {
 			members = append(members, f.Member)
@@ -159,7 +163,7 @@ func TestAgreements(t *testing.T) {
 		case report.Document.Evidence.Offer != nil:
 			proves = "entries"
 		}
-		if proves != v.Proves || !slices.Equal(report.Redacted, v.Redacted) || !report.Logged {
+		if proves != v.Proves || !slices.Equal(report.Redacted, v.Redacted) || report.Logged != (v.LogKey != "") {
 			t.Errorf("%s proves %s without %v, logged: %t", v.Name, proves, report.Redacted, report.Logged)
 		}
 	}

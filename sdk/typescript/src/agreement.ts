@@ -41,7 +41,7 @@ export interface Trust {
   brokerKeys?: readonly KeyRecord[];
   /** Of the public log, as `parley log key` prints it. */
   logKey?: string;
-  /** Of parties, by URI. */
+  /** Of parties, by URI; `verifyAgreement` demands that each has signed. */
   keys?: Record<string, string>;
   /** Take entries of a broker under `--dev`. */
   allowUnsigned?: boolean;
@@ -83,16 +83,17 @@ const proofs = ['offer', 'commitment', 'acceptance', 'close', 'confirmations', '
 
 /** Check an agreement, as JSON or as `agreement.get` answers it. */
 export async function verifyAgreement(document: string | object, trust: Trust = {}): Promise<AgreementReport> {
-  return verifyTrusting(document, trust, await trustedBy(trust.broker, trust.brokerKeys));
+  return verifyTrusting(document, trust, await trustedBy(trust.broker, trust.brokerKeys), true);
 }
 
-/** `verifyAgreement` by keys that are checked. @internal */
-export async function verifyTrusting(document: string | object, trust: Trust, by?: TrustedKeys): Promise<AgreementReport> {
+/** `verifyAgreement` by keys that are checked; unless they are demanded, what they have not signed may hold. @internal */
+export async function verifyTrusting(document: string | object, trust: Trust, by?: TrustedKeys, demand = false): Promise<AgreementReport> {
   const check = new Check(trust, by);
   try {
     const text = typeof document === 'string' ? document : canonical(document);
     noDuplicates(text);
     await check.all(shaped(JSON.parse(text)));
+    if (demand) check.demand();
   } catch (error) {
     check.fault('', `is no agreement: ${(error as Error).message}`);
   }
@@ -104,7 +105,7 @@ type Steps = Partial<Record<'commitment' | 'close', Entry>> & { offer: Entry; ac
 class Check {
   readonly #faults: AgreementFault[] = [];
   readonly #redacted: string[] = [];
-  readonly #used = new Set<string>();
+  readonly #signers = new Map<string, Set<string>>(); // the keys that signed for each, entries first
   #signed: string[] = [];
   #logged = false;
   #entries = false;
@@ -189,7 +190,7 @@ class Check {
       return;
     }
     for (const [agent, keys] of Object.entries(said.rotated ?? {})) {
-      if (!keys.every((key) => this.#used.has(key))) this.fault(`/evidence/rotated/${agent}`, 'a key signed no entry');
+      if (!keys.every((key) => this.#signers.get(agent)?.has(key))) this.fault(`/evidence/rotated/${agent}`, 'a key signed no entry');
     }
     const steps: Steps = { offer, acceptance, ...(commitment && { commitment }), ...(close && { close }) };
     this.#follows(steps);
@@ -220,7 +221,7 @@ class Check {
     if (!first) this.fault(member, `the key of ${e.sender} is not known`);
     else if (!by) this.fault(member, `${e.sender} did not sign it with the key ${first}`);
     else if (trusted !== undefined && !apart && !keys.includes(trusted)) this.fault(member, `${e.sender} did not sign it with the key ${trusted}`);
-    else this.#used.add(by);
+    else this.#signedWith(e.sender, by);
     return e;
   }
 
@@ -328,11 +329,31 @@ class Check {
       const named = ofHash[party] ?? keys[party];
       const signers = this.#d.evidence ? [named ?? '', ...(trusted !== undefined ? [trusted] : [])] : [trusted ?? ''];
       for (const key of new Set(signers)) {
-        if (!(await signedHash(key, hash, signature))) this.fault(`/signatures/${did}`, `is not of the key of ${party}`);
+        if (await signedHash(key, hash, signature)) this.#signedWith(party, key);
+        else this.fault(`/signatures/${did}`, `is not of the key of ${party}`);
       }
     }
     if (Object.keys(signatures).length > parties.length) this.fault('/signatures', 'somebody signed who is no party');
     if (this.#faults.length === before) this.#signed = [...parties];
+  }
+
+  #signedWith(agent: string, key: string): void {
+    this.#signers.set(agent, (this.#signers.get(agent) ?? new Set()).add(key));
+  }
+
+  /** Each trusted key has signed, or else the broker's has. That a party replaced its key is the broker's word. */
+  demand(): void {
+    const trusted = Object.entries(this.trust.keys ?? {}).sort();
+    for (const [party, key] of trusted) {
+      const signers = this.#signers.get(party) ?? new Set();
+      if (!signers.has(key)) this.fault('/signatures', `${party} has not signed with the key ${key}`);
+      else if (signers.size > 1 && !this.by && !this.#logged && this.#said.did_keys?.[party] === undefined) {
+        this.fault(`/evidence/rotated/${party}`, 'another key has signed, too, and only the broker\'s key can show that it may');
+      }
+    }
+    if (this.by && trusted.length === 0 && !this.#entries && !this.#logged) {
+      this.fault('/evidence', 'has no entries with receipts, so the broker\'s key proves nothing');
+    }
   }
 
   /** Its leaf is of this agreement, and, by the log's key, in the log. */

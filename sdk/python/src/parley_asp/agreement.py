@@ -83,14 +83,14 @@ def verify_agreement(
         broker_keys: the history of its keys, where it has replaced one (``parley_asp.brokerkeys``); without
             ``broker`` its newest is trusted.
         log_key: of the public log, as ``parley log key`` prints it.
-        keys: of parties, by URI, that you know from elsewhere.
+        keys: of parties, by URI, that you know from elsewhere. Each has to have signed.
         allow_unsigned: take entries of a broker under ``--dev``.
 
     Raises:
         BrokerKeysError: the history is not genuine, or does not have the broker's key.
     """
     by = trusted_by(broker, broker_keys)
-    return verify_trusting(document, by, log_key=log_key, keys=keys, allow_unsigned=allow_unsigned)
+    return verify_trusting(document, by, log_key=log_key, keys=keys, allow_unsigned=allow_unsigned, demand=True)
 
 
 def verify_trusting(
@@ -100,14 +100,17 @@ def verify_trusting(
     log_key: str,
     keys: Mapping[str, str] | None,
     allow_unsigned: bool,
+    demand: bool = False,
 ) -> AgreementReport:
-    """``verify_agreement`` by keys that are checked."""
+    """``verify_agreement`` by keys that are checked; unless they are demanded, what they have not signed may hold."""
     check = _Check(by, dict(keys or {}), allow_unsigned)
     try:
         data = dumps(document) if isinstance(document, Mapping) else document
         read = json.loads(data, object_pairs_hook=members_once, parse_int=integer_of, parse_constant=no_constant)
         check.document(_shaped(read))
         check.log(log_key)
+        if demand:
+            check.demand()
     except (Unreadable, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         check.fault("", f"is no agreement: {error}")
     return check.report
@@ -117,7 +120,7 @@ class _Check:
     def __init__(self, broker: TrustedKeys | None, trusted: dict[str, str], unsigned: bool) -> None:
         self.report = AgreementReport()
         self._broker, self._trusted, self._unsigned = broker, trusted, unsigned
-        self._used: set[str] = set()
+        self._signers: dict[str, set[str]] = {}  # the keys that signed for each, entries first
 
     def fault(self, member: str, why: str) -> None:
         self.report.faults.append(AgreementFault(member, why))
@@ -181,7 +184,7 @@ class _Check:
         if len(entries) < len(found) or len(rulings) < len(confirmed):
             return
         for agent, more in said.get("rotated", {}).items():
-            if not set(more) <= self._used:
+            if not set(more) <= self._signers.get(agent, set()):
                 self.fault(f"/evidence/rotated/{agent}", "a key signed no entry")
         self._follows(entries)
         self._confirmed(entries, rulings)
@@ -214,7 +217,7 @@ class _Check:
         elif e.sender in self._trusted and not apart and self._trusted[e.sender] not in keys:
             self.fault(member, f"{e.sender} did not sign it with the key {self._trusted[e.sender]}")
         else:
-            self._used.add(by)
+            self._signers.setdefault(e.sender, set()).add(by)
         return e
 
     def _follows(self, entries: dict[str, Entry]) -> None:
@@ -314,9 +317,11 @@ class _Check:
                 self.fault("/signatures", f"{did} has not signed")
                 continue
             named = of_hash.get(party) or self._said.get("keys", {}).get(party, "")
-            for key in {named, self._trusted.get(party, named)} if self._said else {self._trusted.get(party, "")}:
-                if not key or not signed_hash(key, self._d["agreement_hash"], signatures[did]):
-                    self.fault(f"/signatures/{did}", f"is not of the key of {party}")
+            keys = {named, self._trusted.get(party, named)} if self._said else {self._trusted.get(party, "")}
+            if all(key and signed_hash(key, self._d["agreement_hash"], signatures[did]) for key in keys):
+                self._signers.setdefault(party, set()).update(keys)
+            else:
+                self.fault(f"/signatures/{did}", f"is not of the key of {party}")
         if len(signatures) > len(self._d["parties"]):
             self.fault("/signatures", "somebody signed who is no party")
         if len(self.report.faults) == before:
@@ -346,6 +351,17 @@ class _Check:
             self.report.logged = True
         except ProofError as error:
             self.fault("/log", str(error))
+
+    def demand(self) -> None:
+        """Each trusted key has signed, or else the broker's has. That a party replaced its key is the broker's word."""
+        for party, key in sorted(self._trusted.items()):
+            signers = self._signers.get(party, set())
+            if key not in signers:
+                self.fault("/signatures", f"{party} has not signed with the key {key}")
+            elif signers > {key} and not self._broker and not self.report.logged and party not in self._said.get("did_keys", {}):
+                self.fault(f"/evidence/rotated/{party}", "another key has signed, too, and only the broker's key can show that it may")
+        if self._broker and not self._trusted and not self.report.entries and not self.report.logged:
+            self.fault("/evidence", "has no entries with receipts, so the broker's key proves nothing")
 
 
 def _shaped(d: Any) -> JSON:
