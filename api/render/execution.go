@@ -67,8 +67,14 @@ func Disputes(list []api.DisputeRow, s Style) string {
 func Evidence(r evidence.Report, s Style) string {
 	b := r.Bundle
 	p := &page{Style: s}
-	p.put(0, 2, loud("session "+string(b.Session)), said("  "), Span{b.State.String(), stateInk(b.State.String(), "")},
-		hushed("  "+Count(len(b.Transcript), "entry", "entries")+", "+Count(len(b.Agreements), "agreement", "agreements")+"; "+Count(r.Logged, "leaf", "leaves")+" verified in the public log"))
+	log := Count(r.Logged, "leaf", "leaves") + " verified in the public log"
+	if r.LogUnchecked {
+		log = "without --log-key, the public log is not checked"
+	}
+	if len(b.Transcript) > 0 { // else it tells of no session
+		p.put(0, 2, loud("session "+string(b.Session)), said("  "), Span{b.State.String(), stateInk(b.State.String(), "")},
+			hushed("  "+Count(len(b.Transcript), "entry", "entries")+", "+Count(len(b.Agreements), "agreement", "agreements")+"; "+log))
+	}
 	for _, o := range b.Obligations {
 		names := newNamer()
 		p.put(2, 4, Span{o.Status + " ", owedInks[o.Status]}, hushed(o.Commitment+"/"+o.ID+"  "), said(names.of(o.Party).name+": "+o.Action), hushed(entriesOf(o.Entries)))

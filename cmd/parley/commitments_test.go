@@ -99,8 +99,18 @@ func TestCommitments(t *testing.T) {
 			t.Errorf("%s: status %d: %s", file, status, said)
 		}
 	}
+	if said, status := w.reports([]string{"evidence", "verify", bundle, "--allow-unsigned"}); status != done || !strings.Contains(said, "without --log-key") || strings.Contains(said, "leaves") {
+		t.Errorf("without the log's key it says, with status %d: %s", status, said)
+	}
 	data, err := os.ReadFile(bundle)
 	testkit.Must(t, err)
+	empty := filepath.Join(folder, "empty.json")
+	for content, why := range map[string]string{`{"format":"parley-evidence/1","state":"IDLE","transcript":[]}`: "/transcript: is empty", `{}`: "/format", ``: "is no bundle"} {
+		testkit.Must(t, os.WriteFile(empty, []byte(content), 0o600))
+		if said, status := w.reports([]string{"evidence", "verify", empty}); status != failed || !strings.Contains(said, why) || strings.Contains(said, "IDLE") {
+			t.Errorf("of the bundle %q it says, with status %d: %s", content, status, said)
+		}
+	}
 	testkit.Must(t, os.WriteFile(bundle, []byte(strings.Replace(string(data), "five were", "four were", 1)), 0o600))
 	if said, status := w.reports([]string{"evidence", "verify", bundle, "--allow-unsigned"}); status != failed || !strings.Contains(said, "fault /transcript/") {
 		t.Errorf("of a changed bundle it says, with status %d: %s", status, said)

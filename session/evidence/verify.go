@@ -31,6 +31,8 @@ type Report struct {
 	Faults   []Fault
 	Logged   int // agreements, and the session's end, that are in the public log, by the log's key
 	Withheld int // entries of which only the hash and the receipt are there
+
+	LogUnchecked bool // since the log's key was not given
 }
 
 // fault notes one.
@@ -42,7 +44,7 @@ func (r *Report) fault(member, why string, args ...any) {
 // replay leads to what the bundle says of state, agreements, obligations and disputes. Of a redacted
 // bundle it checks the chain, and what is there.
 func Verify(data []byte, trust Trust) Report {
-	r := Report{}
+	r := Report{LogUnchecked: trust.Log == nil}
 	says, err := ijson.CanonicalWithin(data, maxDepth) // white space and order prove nothing
 	if err == nil {
 		err = json.Unmarshal(says, &r.Bundle, json.RejectUnknownMembers(true))
@@ -54,6 +56,10 @@ func Verify(data []byte, trust Trust) Report {
 	b := r.Bundle
 	if b.Format != Format {
 		r.fault("/format", "is %q, not %q", b.Format, Format)
+		return r
+	}
+	if len(b.Transcript) == 0 {
+		r.fault("/transcript", "is empty, so there is no session to tell of")
 		return r
 	}
 	is, err := json.Marshal(b)
