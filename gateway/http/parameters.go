@@ -3,6 +3,7 @@ package httpgateway
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"reflect"
@@ -92,8 +93,6 @@ func (r *route) parameters() (all []parameter) {
 	return all
 }
 
-var errNumber = errors.New("is not a number of this kind")
-
 // list reports whether the parameter may come several times, once for each text of a list.
 func (p parameter) list() bool {
 	return p.of.Kind() == reflect.Slice && p.of.Elem().Kind() == reflect.String
@@ -131,20 +130,19 @@ func (p parameter) value(all []string) (jsontext.Value, error) {
 	case reflect.Float32, reflect.Float64:
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || f != f || f-f != 0 {
-			return nil, errNumber
+			return nil, errors.New("is not a number")
 		}
 		data, err := json.Marshal(f)
 		return data, err
 	default:
 		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil || n > maxInteger {
-			return nil, errNumber
-		}
-		if p.member == "limit" {
-			if n == 0 {
-				return nil, errNumber
-			}
-			n = min(n, maxPage)
+		switch valid := err == nil && n <= maxInteger; {
+		case p.member == "limit" && (!valid || n == 0):
+			return nil, fmt.Errorf("is not a whole number from 1 to %d", maxPage)
+		case !valid:
+			return nil, fmt.Errorf("is not a whole number from 0 to %d", uint64(maxInteger))
+		case p.member == "limit":
+			n = min(n, maxPage) // next leads to the others
 		}
 		return jsontext.Value(strconv.FormatUint(n, 10)), nil
 	}
