@@ -95,6 +95,11 @@ func TestInsights(t *testing.T) {
 	if w.Send("GET", "/v1/asp/insights?mode=asp/1", w.Tokens[seller], "").Is(http.StatusOK, &none); none.Sessions != 0 {
 		t.Errorf("in another mode there are %+v", none)
 	}
+	a := w.Send("GET", "/v1/asp/insights?mode=zzz", w.Tokens[seller], "")
+	a.Refused(http.StatusBadRequest, session.MalformedEnvelope)
+	if says := `/mode: there is no mode \"zzz\"; there is asp/1, bilateral/1, binding/1, convergent/1`; !strings.Contains(string(a.Body), says) {
+		t.Errorf("of an unknown mode it says %s", a.Body)
+	}
 	until := clock.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
 	if w.Send("GET", "/v1/asp/insights?until="+until, w.Tokens[seller], "").Is(http.StatusOK, &none); none.Sessions != 0 {
 		t.Errorf("before that there are %+v", none)

@@ -205,7 +205,7 @@ func (b *Broker) openReads(context.Context) error {
 		Keys: o.Keys, Alone: o.Alone, Now: o.Now, Log: o.Log,
 	})
 	b.Insights = insights.Open(insights.Options{
-		Reads: p.Reads, Reader: p.Reader, List: p.List, Registry: p.Registry, Skew: broker.ClockSkew, Now: o.Now, Work: p.Work, Log: o.Log,
+		Reads: p.Reads, Reader: p.Reader, List: p.List, Registry: p.Registry, Modes: o.Modes, Skew: broker.ClockSkew, Now: o.Now, Work: p.Work, Log: o.Log,
 	})
 	return nil
 }

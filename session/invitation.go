@@ -75,7 +75,7 @@ func (t *Command) invites() error {
 	t.opening = &inv
 	mode, known := t.modes[inv.Mode]
 	if !known {
-		return Violation("unknown_mode", "there is no mode %q; there is %s", inv.Mode, strings.Join(t.modes.names(), ", "))
+		return Violation("unknown_mode", "there is no mode %q; there is %s", inv.Mode, strings.Join(t.modes.Names(), ", "))
 	}
 	if n := len(inv.Invitees) + 1; n < mode.Min || n > mode.Max {
 		return Violation("parties", "mode %s takes %d to %d principals; the invitation names %d", mode.Name, mode.Min, mode.Max, n)
@@ -113,7 +113,8 @@ func (t *Command) readPolicy() error {
 	return err
 }
 
-func (m Modes) names() []string {
+// Names are sorted.
+func (m Modes) Names() []string {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)

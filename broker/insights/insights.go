@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type Options struct {
 	Reader   *archive.Reader
 	List     *sessionlist.List
 	Registry *registry.Registry
+	Modes    session.Modes
 	Skew     time.Duration // between the clocks of those who make ids
 	Now      func() time.Time
 	Work     *background.Group
@@ -79,6 +81,10 @@ func (x *Insights) get(
 	since, err := timeOr(q.Since, "/since", until.Add(-defaultTime))
 	if err != nil {
 		return api.Insights{}, err
+	}
+	if q.Mode != "" && x.o.Modes[q.Mode] == nil {
+		return api.Insights{}, session.Refuse(session.MalformedEnvelope, "/mode: there is no mode %q; there is %s", q.Mode, strings.Join(x.o.Modes.Names(), ", ")).
+			With(map[string]string{"path": "/mode"})
 	}
 	if len(q.With) > api.MaxNamed {
 		return api.Insights{}, session.Refuse(session.MalformedEnvelope, "/with: names at most %d agents", api.MaxNamed).With(map[string]string{"path": "/with"})
