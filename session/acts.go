@@ -33,8 +33,11 @@ func does(p performatives.Performative, d deed) performatives.Performative {
 }
 
 // unknownReference refuses a referenceId that names nothing of the right kind.
-func unknownReference(id, want string) error {
-	return Refuse(ProposalUnknown, "referenceId %q names no %s in this session", id, want).
+func unknownReference(id, want string) error { return unknown("referenceId", id, want) }
+
+// unknown refuses a member that refers to nothing of the right kind.
+func unknown(member, id, want string) error {
+	return Refuse(ProposalUnknown, "%s %q names no %s in this session", member, id, want).
 		With(map[string]string{"referenceId": id})
 }
 

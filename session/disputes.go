@@ -123,7 +123,7 @@ func (t *Command) judgesDispute() error {
 func (t *Command) openDispute(id string) (*Dispute, error) {
 	d, ok := t.claims.Get(id)
 	if !ok {
-		return nil, unknownReference(id, "dispute")
+		return nil, unknown("data.disputeId", id, "dispute")
 	}
 	if d.Status != DisputeOpen {
 		return nil, Refuse(ProposalNotOpen, "the dispute is over: %s", d.Status).
@@ -135,7 +135,7 @@ func (t *Command) openDispute(id string) (*Dispute, error) {
 func (t *Command) files(filed performatives.DisputeData) error {
 	entry, found := t.entryOf(filed.Subject)
 	if !found {
-		return unknownReference(string(filed.Subject), "entry")
+		return unknown("data.subject", string(filed.Subject), "entry")
 	}
 	d := &Dispute{DisputeData: filed, Side: t.Side, By: t.From.Agent, Sequence: t.Next, Entry: entry, Status: DisputeOpen}
 	if key, ok := t.aboutObligation.Get(sequenceKey(entry)); ok {

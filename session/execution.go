@@ -96,15 +96,15 @@ func speaksFor(b *performatives.InformBody) bool {
 	return delivers || reports || kind == performatives.Waiver || kind == performatives.Dispute || kind == performatives.Reply
 }
 
-// obligationAbout finds an obligation that an act names, and refuses who is no party of its commitment.
+// obligationAbout finds an obligation that an INFORM names, and refuses who is no party of its commitment.
 func (t *Command) obligationAbout(commitment string, id performatives.ObligationID) (*Obligation, error) {
 	c, ok := t.Commitment(commitment)
 	if !ok {
-		return nil, unknownReference(commitment, "commitment")
+		return nil, unknown("data.commitmentId", commitment, "commitment")
 	}
 	o, ok := t.Obligation(commitment, string(id))
 	if !ok {
-		return nil, unknownReference(string(id), fmt.Sprintf("obligation of commitment %q", commitment))
+		return nil, unknown("data.obligation", string(id), fmt.Sprintf("obligation of commitment %q", commitment))
 	}
 	return o, t.ofCommitment(c)
 }

@@ -23,7 +23,7 @@ func informs(t *Command) error {
 		return t.chooses()
 	}
 	if _, known := t.items.Get(escalation.ID(ruling.EscalationID)); !known {
-		return unknownReference(ruling.EscalationID, "escalation")
+		return unknown("data.escalationId", ruling.EscalationID, "escalation")
 	}
 	return nil
 }
