@@ -43,10 +43,11 @@ func TestRFC(t *testing.T) {
 		t.Errorf("GET shows %+v", s)
 	}
 	var draft struct {
-		Publish string `json:"publish"`
+		Publish string  `json:"publish"`
+		From    *string `json:"effective_from"`
 	}
-	if w.oap("GET", id+"/draft/prp_3", beta, nil).Is(http.StatusOK, &draft); draft.Publish != "terms" {
-		t.Errorf("the draft says that %q is published", draft.Publish)
+	if w.oap("GET", id+"/draft/prp_3", beta, nil).Is(http.StatusOK, &draft); draft.Publish != "terms" || draft.From != nil {
+		t.Errorf("before the acceptance the draft is %+v", draft)
 	}
 	w.later(id, alpha, "sha256-00").blocked(http.StatusBadRequest, "invalid_input") // nothing is accepted
 	w.oap("POST", id+"/accept", beta, members{"proposal_id": "prp_3"}).blocked(http.StatusUnauthorized, "auth_required")
@@ -56,6 +57,9 @@ func TestRFC(t *testing.T) {
 	agreed.Is(http.StatusOK, nil)
 	w.oap("POST", id+"/accept", beta, accept).Is(http.StatusOK, nil) // its answer was lost
 	w.verifies(agreed.Body, 0)
+	if w.oap("GET", id+"/draft/prp_3", beta, nil).Is(http.StatusOK, &draft); draft.From == nil || !bytes.Contains(agreed.Body, []byte(*draft.From)) {
+		t.Errorf("once accepted the draft is %+v", draft)
+	}
 	if s = w.state(id); s.State != "accepted" || s.Hash == "" || len(s.Unsigned) != 2 {
 		t.Fatalf("once accepted it is %+v", s)
 	}

@@ -191,7 +191,7 @@ func (c *call) draft() (int, any, error) {
 		}
 	}
 	d, err := agreement.Draft(offer)
-	return http.StatusOK, draftReply{d.Core, v.Publish}, err
+	return http.StatusOK, draftReply{d.Core, d.EffectiveFrom, v.Publish}, err
 }
 
 // accepted is the state of a negotiation that has made an agreement.
@@ -201,6 +201,7 @@ const accepted = "accepted"
 // digests, which is not signed.
 type draftReply struct {
 	agreement.Core
+	From    string         `json:"effective_from,omitzero"` // absent while the acceptance has yet to say when: nothing is to be signed
 	Publish jsontext.Value `json:"publish,omitzero"`
 }
 
