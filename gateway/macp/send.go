@@ -153,6 +153,9 @@ func (g *Gateway) start(ctx context.Context, c caller, e *pb.Envelope) (s sent, 
 	if err != nil {
 		return s, err
 	}
+	if r.start.GetModeVersion() != modeVersion { // not in readStart: sessions of before stay readable
+		return s, problem{modeNotSupported, "the mode_version is " + modeVersion}
+	}
 	said, err := g.invites(ctx, c, e, r)
 	if err != nil {
 		return s, err
