@@ -215,7 +215,7 @@ func (b *Broker) openApprovals(ctx context.Context) error {
 	opened, err := approvals.Open(ctx, approvals.Options{
 		Store: b.Parts.Store, Registry: b.Parts.Registry, Schema: b.Parts.Terms.Lookup,
 		Rules: o.Escalations, Dev: o.Dev, Log: o.Log, Now: o.Now,
-		MayRead: b.mayRead, Terms: b.offered, Reconcile: b.Command.Reconcile,
+		MayRead: b.mayRead, Terms: b.offered, Lapses: b.lapses, Reconcile: b.Command.Reconcile,
 		Messages: b.Parts.Reads.Transcript,
 	})
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/parley-asp/parley/broker/reads"
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/broker/turns"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -109,6 +110,12 @@ func (b *Broker) mayRead(ctx context.Context, c api.Caller, id performatives.Ses
 		return false
 	}
 	return b.Parts.Reads.Readable(ctx, c, id, func(*reads.Session) error { return nil }) == nil
+}
+
+// lapses reports whether an escalation that nobody answers ends its pause, and not the session.
+func (b *Broker) lapses(ctx context.Context, id performatives.SessionID, of escalation.ID) (lapses bool, err error) {
+	err = b.Command.View(ctx, id, func(now *reads.Session) { lapses = now.State.Lapses(of) })
+	return lapses, err
 }
 
 // offered are the terms of an offer, in full.

@@ -55,6 +55,12 @@ func (s *State) lapses(item *escalation.Item) Deadline {
 	return d
 }
 
+// Lapses reports whether an escalation that nobody answers ends its pause, and not the session.
+func (s *State) Lapses(id escalation.ID) bool {
+	item, known := s.items.Get(id)
+	return known && !s.lapses(item).Ends
+}
+
 // happened carries out what the broker enters.
 func (t *Command) happened(d Deadline) {
 	switch e := d.Enters; e.Event {

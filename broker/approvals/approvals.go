@@ -54,6 +54,8 @@ type Options struct {
 	Messages func(context.Context, api.Caller, api.ListMessages) (api.Messages, error)
 	// Terms are those of an offer, in full.
 	Terms func(ctx context.Context, id performatives.SessionID, offer string) (jsontext.Value, error)
+	// Lapses reports whether an escalation that nobody answers ends its pause, and not the session.
+	Lapses func(context.Context, performatives.SessionID, escalation.ID) (bool, error)
 	// Reconcile calls Approvals.Reconcile with the session as it is now, and waits for it.
 	Reconcile func(context.Context, performatives.SessionID) error
 }

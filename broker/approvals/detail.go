@@ -33,7 +33,9 @@ func (a *Approvals) detail(ctx context.Context, item *api.EscalationItem) error 
 	}
 	if item.Route != nil {
 		item.Approvers = a.approvers(item)
-		item.IfUnanswered = ifUnanswered(item)
+		if err := a.ifUnanswered(ctx, item); err != nil {
+			return err
+		}
 		comments, err := a.comments(ctx, item)
 		if err != nil {
 			return err
@@ -139,21 +141,29 @@ func (a *Approvals) approvers(item *api.EscalationItem) []api.Approver {
 }
 
 // ifUnanswered words what the clock does next.
-func ifUnanswered(item *api.EscalationItem) *api.IfUnanswered {
+func (a *Approvals) ifUnanswered(ctx context.Context, item *api.EscalationItem) error {
 	if item.Status != statusOpen {
 		return nil
 	}
 	if next := item.Route.Level + 1; next < len(item.Route.Levels) {
 		level := item.Route.Levels[next]
-		return &api.IfUnanswered{At: item.Due, Then: fmt.Sprintf("%s is asked, too: %s", levelName(level, next), namesOf(level.Approvers))}
+		item.IfUnanswered = &api.IfUnanswered{At: item.Due, Then: fmt.Sprintf("%s is asked, too: %s", levelName(level, next), namesOf(level.Approvers))}
+		return nil
 	}
-	if item.Dispute != "" {
-		return &api.IfUnanswered{At: item.Deadline, Then: "the dispute is unresolved, and nothing is reopened; until then it pauses nothing"}
+	item.IfUnanswered = &api.IfUnanswered{At: item.Deadline}
+	switch then := &item.IfUnanswered.Then; {
+	case item.Dispute != "":
+		*then = "the dispute is unresolved, and nothing is reopened; until then it pauses nothing"
+	case item.Reason == performatives.Delivered:
+		*then = "the delivery waits for an answer again, and counts as accepted if none comes in time"
+	default:
+		lapses, err := a.o.Lapses(ctx, item.Session, item.ID)
+		if *then = "the session fails, since no human decided in time. The other side is told that, and nothing more."; lapses {
+			*then = "nothing is decided, and the session goes on, since something in it is due or disputed"
+		}
+		return err
 	}
-	if item.Reason == performatives.Delivered {
-		return &api.IfUnanswered{At: item.Deadline, Then: "the delivery waits for an answer again, and counts as accepted if none comes in time"}
-	}
-	return &api.IfUnanswered{At: item.Deadline, Then: "the session fails, since no human decided in time. The other side is told that, and nothing more."}
+	return nil
 }
 
 func levelName(l api.Level, n int) string {

@@ -54,6 +54,7 @@ func optionsOf(t *testing.T, s *store.Store) approvals.Options {
 			return api.Messages{Messages: []jsontext.Value{jsontext.Value(`{}`)}}, nil
 		},
 		Terms:     func(context.Context, performatives.SessionID, string) (jsontext.Value, error) { return nil, nil },
+		Lapses:    func(context.Context, performatives.SessionID, escalation.ID) (bool, error) { return false, nil },
 		Reconcile: func(context.Context, performatives.SessionID) error { return nil },
 	}
 }

@@ -3,6 +3,7 @@ package approvals_test
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,7 +45,28 @@ func TestChain(t *testing.T) {
 	if err != nil || view.State != session.Failed || view.Closing != session.EscalationExpired {
 		t.Errorf("%+v %v", view, err)
 	}
+}
 
+// PROTOCOL.md §7: an escalation that nobody answers ends the session, unless something is due in it.
+func TestIfUnanswered(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, nil, nil)
+	e := o.asks("150")
+	if then := o.item(alice, e).IfUnanswered.Then; !strings.HasPrefix(then, "the session fails") {
+		t.Errorf("while the two negotiate: %s", then)
+	}
+	_, err := o.rules(alice, e, performatives.Approved)
+	testkit.Must(t, err)
+	o.accepted(alpha, &performatives.AcceptBody{ReferenceID: "p1"})
+	due := time.Now().Add(time.Hour)
+	o.accepted(beta, &performatives.CommitBody{CommitmentID: "k1", ReferenceID: "p1", Terms: &performatives.CommitmentTerms{
+		Obligations: []performatives.Obligation{{Party: beta, Action: "deliver", Deadline: &due}},
+	}})
+	o.accepted(alpha, &performatives.AcceptBody{ReferenceID: "k1"})
+	again := o.accepted(alpha, &performatives.EscalateBody{Reason: "policy-ambiguous", Urgency: "high", Context: jsontext.Value(`"what is a box?"`)})
+	if then := o.item(alice, escalation.ID(again.Message)).IfUnanswered.Then; !strings.HasPrefix(then, "nothing is decided, and the session goes on") {
+		t.Errorf("while something is due: %s", then)
+	}
 }
 
 // Transferred up the chain, it is the board's at once.
