@@ -16,6 +16,7 @@ func (l *cachedSession) row(at time.Time) sessionlist.Row {
 	return sessionlist.Row{
 		State: l.state.Phase, Participants: l.state.Participants(), Principals: l.state.Principals(), Answered: whoAnswered(&l.state), Entries: l.state.Next,
 		Mode: modeOf(&l.state), Owed: sessionlist.Owed(l.state.Unmet()), Dues: duesOf(&l.state, at),
+		Opened: sessionlist.OpenedApart(l.id, l.state.Created),
 	}
 }
 

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -9,10 +10,60 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/client"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/fault"
 	"github.com/parley-asp/parley/test/testkit"
 )
+
+// Sessions are listed by when they were opened, also one whose id has another time, as those that the SDKs make of a hash.
+func TestListedByOpening(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{Sync: time.Second})
+	hashed := performatives.SessionID("f47ac10b-58cc-7372-8567-0e02b2c3d479")
+	made := func(at time.Time) performatives.SessionID {
+		return performatives.SessionID(fmt.Sprintf("%08x-%04x-7000-8000-000000000000", at.UnixMilli()>>16, at.UnixMilli()&0xffff))
+	}
+	older, newer := made(time.Now().Add(-time.Minute)), made(time.Now().Add(time.Minute))
+	a, invites := w.Principal(alpha), testkit.Invitation(w.Principal(beta).Agent)
+	for _, id := range []performatives.SessionID{older, hashed, newer} {
+		a.Say(id, invites)
+	}
+	page := func(q api.ListSessions) (ids []performatives.SessionID, next string) {
+		page, err := client.Do(w.Ctx, w.Client(alpha), api.SessionList, q)
+		testkit.Must(t, err)
+		for _, s := range page.Sessions {
+			ids = append(ids, s.Session)
+		}
+		return ids, page.Next
+	}
+	for when, restart := range map[string]func(){"at first": func() {}, "after a restart": func() { w.Down(); w.Up() }} {
+		restart()
+		for _, q := range []api.ListSessions{{}, {Limit: 1}} {
+			ids, next := page(q)
+			for q.Cursor = next; q.Cursor != ""; q.Cursor = next {
+				var more []performatives.SessionID
+				more, next = page(q)
+				ids = append(ids, more...)
+			}
+			if want := []performatives.SessionID{newer, hashed, older}; !slices.Equal(ids, want) {
+				t.Errorf("%s, %+v: %v, want %v", when, q, ids, want)
+			}
+		}
+		for _, prefix := range []string{"f47ac", "f47ac10b", string(hashed)} { // as 'parley session show f47ac' finds it
+			if ids, _ := page(api.ListSessions{Search: prefix}); !slices.Equal(ids, []performatives.SessionID{hashed}) {
+				t.Errorf("%s, %s finds %v", when, prefix, ids)
+			}
+		}
+		for _, cursor := range []string{"1", string(hashed) + "."} {
+			if _, err := client.Do(w.Ctx, w.Client(alpha), api.SessionList, api.ListSessions{Cursor: cursor}); testkit.CodeOf(err) != session.MalformedEnvelope {
+				t.Errorf("%s, the cursor %q is answered %v", when, cursor, err)
+			}
+		}
+	}
+}
 
 // The list of sessions survives a restart, those that are over too, which come while the
 // broker serves; what a session that is over leaves among the open ones goes by itself.

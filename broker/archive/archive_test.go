@@ -130,7 +130,7 @@ func TestArchiver(t *testing.T) {
 			}
 		}
 	}
-	if got, err := later.Page(t.Context(), sessionlist.All(), "CLOSED", "", 9); err != nil || len(got) != len(ids) {
+	if got, err := later.Page(t.Context(), sessionlist.All(), "CLOSED", sessionlist.Place{}, 9); err != nil || len(got) != len(ids) {
 		t.Errorf("%v are listed, %v, want %v", got, err, ids)
 	}
 	if got, err := reader.Archived(t.Context(), natskit.NewSession()); err != nil || got != nil {

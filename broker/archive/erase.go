@@ -279,7 +279,7 @@ func (a *Archiver) tryEraseRow(ctx context.Context, id performatives.SessionID, 
 		return true, nil
 	}
 	old := rows[at].Row
-	rows[at].Row = sessionlist.Row{State: old.State, Participants: []performatives.Agent{}, Entries: old.Entries, Mode: old.Mode, Erased: erased}
+	rows[at].Row = sessionlist.Row{State: old.State, Participants: []performatives.Agent{}, Entries: old.Entries, Mode: old.Mode, Opened: old.Opened, Erased: erased}
 	m, err := IndexPage(rows)
 	if err != nil {
 		return false, err

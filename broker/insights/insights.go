@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
@@ -143,15 +142,17 @@ func timeOr(text, path string, otherwise time.Time) (time.Time, error) {
 func (x *Insights) countable(
 	ctx context.Context, c api.Caller, since, until time.Time, sum *Summary, counts func(performatives.Agent) bool,
 ) (ids []performatives.SessionID, err error) {
-	for before := ""; len(ids) < maxDigests; {
+	for before := (sessionlist.Place{}); len(ids) < maxDigests; {
 		page, err := x.o.Reads.OfCaller(ctx, c, "", before, pageSize)
 		if err != nil {
 			return nil, err
 		}
-		for _, id := range page {
-			before = string(id)
-			made, known := x.madeAt(id)
-			if known && made.Before(since.Add(-longestSession)) {
+		for _, at := range page {
+			before = at
+			id, opened := at.Session(), at.Opened()
+			// The row of an older version may be of an id that is made of a hash: its time is nearly always in the future.
+			known := opened.Before(x.o.Now().Add(x.o.Skew))
+			if known && opened.Before(since.Add(-longestSession)) {
 				return ids, nil // the rest is older
 			}
 			row, listed := x.o.List.Row(id)
@@ -159,7 +160,7 @@ func (x *Insights) countable(
 			case !listed, !mayCount(row, counts), !sum.Counts(row.Participants):
 			case !row.State.Over():
 				sum.AddOpen(row.Participants)
-			case !known || made.Before(until.Add(x.o.Skew)):
+			case !known || opened.Before(until.Add(x.o.Skew)):
 				ids = append(ids, id)
 			}
 		}
@@ -168,17 +169,6 @@ func (x *Insights) countable(
 		}
 	}
 	return ids, nil
-}
-
-// madeAt is when a session's id was made. One that is made of a hash, as the SDKs do, says nothing of it: nearly all of
-// these are in the future.
-func (x *Insights) madeAt(id performatives.SessionID) (made time.Time, known bool) {
-	u, err := uuid.Parse(string(id))
-	if err != nil || u.Version() != 7 {
-		return made, false
-	}
-	made = time.Unix(u.Time().UnixTime())
-	return made, made.Before(x.o.Now().Add(x.o.Skew))
 }
 
 // counts tells whose sessions count for a caller: its own, and for who sees those of its

@@ -7,6 +7,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/fit"
+	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/agreement"
@@ -119,10 +120,14 @@ const maxAgreeing = 500
 // AgreementList answers agreement.list. Its cursor is a session, and how many of its
 // agreements were listed.
 func (x *Reads) AgreementList(ctx context.Context, c api.Caller, q api.ListAgreements) (api.Agreements, error) {
-	at, listed, within := strings.Cut(q.Cursor, ".")
+	cursor, listed, within := strings.Cut(q.Cursor, ".")
+	at, err := sessionlist.ParseCursor(cursor)
+	if err != nil {
+		return api.Agreements{}, err
+	}
 	skip, err := strconv.Atoi(listed)
 	if listed != "" && (err != nil || skip < 0) {
-		return api.Agreements{}, session.Refuse(session.MalformedEnvelope, "cursor is next of the page before")
+		return api.Agreements{}, sessionlist.NoCursor()
 	}
 	page := api.NewPage[api.AgreementRow](q.Limit)
 	s := new(Session)
@@ -135,18 +140,18 @@ func (x *Reads) AgreementList(ctx context.Context, c api.Caller, q api.ListAgree
 	}
 	before := at
 	if within {
-		before += "." // that session too, if it is one of the caller's
+		before = at.Including() // if it is one of the caller's
 	}
 	sessions, err := x.OfCaller(ctx, c, "", before, maxAgreeing)
 	if err != nil {
 		return api.Agreements{}, err
 	}
-	if len(sessions) == 0 || string(sessions[0]) != at {
+	if len(sessions) == 0 || sessions[0] != at {
 		skip = 0
 	}
-	for _, id := range sessions {
+	for _, next := range sessions {
 		s = new(Session)
-		if err := x.Listed(ctx, c, id, func(now *Session) error {
+		if err := x.Listed(ctx, c, next.Session(), func(now *Session) error {
 			if c.Operator || now.State.MayRead(c.Agent, now.At) || x.MayAudit(c, now) || x.DecidesIn(c, now) {
 				s = now
 			}
@@ -159,13 +164,13 @@ func (x *Reads) AgreementList(ctx context.Context, c api.Caller, q api.ListAgree
 			return api.Agreements{}, err
 		}
 		if added := len(page.Items) - before; added < len(s.State.AgreementsAfter(skip)) {
-			return api.Agreements{Agreements: page.Items, Next: string(id) + "." + strconv.Itoa(skip+added)}, nil
+			return api.Agreements{Agreements: page.Items, Next: next.Cursor() + "." + strconv.Itoa(skip+added)}, nil
 		}
-		skip, at = 0, string(id)
+		skip, at = 0, next
 	}
 	found := api.Agreements{Agreements: page.Items}
 	if len(sessions) >= maxAgreeing {
-		found.Next = at
+		found.Next = at.Cursor()
 	}
 	return found, nil
 }

@@ -24,13 +24,17 @@ func (x *Reads) CheckList(ctx context.Context, c api.Caller, q api.ListChecks) (
 	default:
 		return found, session.Refuse(session.MalformedEnvelope, "status is open, over or all").With(map[string]string{"path": "/status"})
 	}
-	sessions, err := x.o.List.Page(ctx, sessionlist.One(c.Agent), "", q.Cursor, maxScanned)
+	last, err := sessionlist.ParseCursor(q.Cursor)
 	if err != nil {
 		return found, err
 	}
-	size, last := 0, q.Cursor
-	for _, id := range sessions {
-		check, ok, err := x.check(ctx, c.Agent, id)
+	sessions, err := x.o.List.Page(ctx, sessionlist.One(c.Agent), "", last, maxScanned)
+	if err != nil {
+		return found, err
+	}
+	size := 0
+	for _, at := range sessions {
+		check, ok, err := x.check(ctx, c.Agent, at.Session())
 		if err != nil {
 			return found, err
 		}
@@ -41,15 +45,15 @@ func (x *Reads) CheckList(ctx context.Context, c api.Caller, q api.ListChecks) (
 				return found, err
 			}
 			if size += len(data); len(found.Checks) == api.PageSize(q.Limit) || size > api.MaxPageBytes {
-				found.Next = last
+				found.Next = last.Cursor()
 				return found, nil
 			}
 			found.Checks = append(found.Checks, check)
 		}
-		last = string(id)
+		last = at
 	}
 	if len(sessions) == maxScanned {
-		found.Next = last
+		found.Next = last.Cursor()
 	}
 	return found, nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/fit"
 	"github.com/parley-asp/parley/broker/sessionlist"
-	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -26,13 +25,13 @@ func (x *Reads) DisputeList(ctx context.Context, c api.Caller, q api.ListDispute
 		return api.Disputes{}, err
 	}
 	of := x.o.List.Dues(x.selection(c))
-	slices.SortFunc(of, func(a, b sessionlist.DueRow) int { return cmp.Compare(b.Session, a.Session) })
+	slices.SortFunc(of, func(a, b sessionlist.DueRow) int { return b.Compare(a.Place) })
 	page := api.NewPage[api.DisputeRow](min(cmp.Or(max(q.Limit, 0), api.DefaultObligations), api.MaxObligations))
 	looked, last := 0, q.Cursor
 	for n := range of {
-		id := of[n].Session
+		at := of[n].Place
 		rows := slices.DeleteFunc(slices.Clone(of[n].Disputes), func(row api.DisputeRow) bool {
-			return after != "" && (id > after || id == after && row.Sequence >= before) || row.Status != session.DisputeOpen && q.Status != api.AllDisputes
+			return after != sessionlist.Place{} && (at.Compare(after) > 0 || at == after && row.Sequence >= before) || row.Status != session.DisputeOpen && q.Status != api.AllDisputes
 		})
 		if len(rows) == 0 {
 			continue
@@ -51,24 +50,23 @@ func (x *Reads) DisputeList(ctx context.Context, c api.Caller, q api.ListDispute
 			if may && !page.Add(row, fit.Size(row)) {
 				return api.Disputes{Disputes: page.Items, Next: last}, nil
 			}
-			last = fmt.Sprintf("%s %d", id, row.Sequence)
+			last = fmt.Sprintf("%s %d", at.Cursor(), row.Sequence)
 		}
 	}
 	return api.Disputes{Disputes: page.Items}, nil
 }
 
-// disputeCursor is the session and the entry of the dispute after which a page begins.
-func disputeCursor(cursor string) (id performatives.SessionID, sequence uint64, err error) {
+// disputeCursor is the place of the session and the entry of the dispute after which a page begins.
+func disputeCursor(cursor string) (after sessionlist.Place, before uint64, err error) {
 	if cursor == "" {
-		return "", 0, nil
+		return after, 0, nil
 	}
-	of, at, _ := strings.Cut(cursor, " ")
-	id, err = performatives.ParseSessionID(of)
-	if err == nil {
-		sequence, err = strconv.ParseUint(at, 10, 64)
+	at, entry, _ := strings.Cut(cursor, " ")
+	if after, err = sessionlist.ParseCursor(at); err != nil {
+		return after, 0, err
 	}
-	if err != nil {
-		return "", 0, session.Refuse(session.MalformedEnvelope, "cursor is next of the page before").With(map[string]string{"path": "/cursor"})
+	if before, err = strconv.ParseUint(entry, 10, 64); err != nil || at == "" {
+		return after, 0, sessionlist.NoCursor()
 	}
-	return id, sequence, nil
+	return after, before, nil
 }

@@ -40,7 +40,7 @@ func (x *Reads) ObligationList(ctx context.Context, c api.Caller, q api.ListObli
 	all, more := x.owed(c, &q, now)
 	page, may, looked, last := api.NewPage[api.ObligationRow](limit), map[performatives.SessionID]bool{}, 0, q.Cursor
 	for _, o := range all {
-		id := o.of.Session
+		id := o.of.Session()
 		if _, known := may[id]; !known {
 			if looked == mostLooked {
 				return api.Obligations{Obligations: page.Items, Next: last}, nil
@@ -124,7 +124,7 @@ func (x *Reads) owed(c api.Caller, q *api.ListObligations, now time.Time) (first
 
 // rowOf is an obligation of a session as it is now.
 func rowOf(of *sessionlist.DueRow, n int, now time.Time) api.ObligationRow {
-	return api.ObligationRowOf(of.Session, of.Purpose, moved(of.Obligations[n], of.Stopped, now))
+	return api.ObligationRowOf(of.Session(), of.Purpose, moved(of.Obligations[n], of.Stopped, now))
 }
 
 // moved is an obligation as it is now, of a row whose times stood still.
@@ -162,7 +162,7 @@ func (x *Reads) mayReadRow(ctx context.Context, c api.Caller, row *sessionlist.D
 		registered && slices.Contains(row.Escalated, org) && escalation.MayDecide(member, org):
 		return true, false, nil
 	}
-	err = x.Listed(ctx, c, row.Session, func(s *Session) error {
+	err = x.Listed(ctx, c, row.Session(), func(s *Session) error {
 		may = x.readable(c, s) == nil
 		return nil
 	})

@@ -158,7 +158,7 @@ func mayNotRead(s *Session, p session.Party) error {
 }
 
 // OfCaller lists at most n sessions that may concern a caller, as sessionlist.Page does.
-func (x *Reads) OfCaller(ctx context.Context, c api.Caller, state, before string, n int) ([]performatives.SessionID, error) {
+func (x *Reads) OfCaller(ctx context.Context, c api.Caller, state string, before sessionlist.Place, n int) ([]sessionlist.Place, error) {
 	return x.o.List.Page(ctx, x.selection(c), state, before, n)
 }
 

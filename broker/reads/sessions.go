@@ -10,6 +10,7 @@ import (
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/fit"
 	"github.com/parley-asp/parley/broker/archive"
+	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/transcript"
@@ -42,30 +43,52 @@ func (x *Reads) SessionList(ctx context.Context, c api.Caller, q api.ListSession
 	you, _ := x.o.Registry.Member(c.Agent)
 	you.Agent = c.Agent
 	page, most := api.NewPage[api.SessionSummary](q.Limit), api.PageSize(q.Limit)
-	cursor, looked := q.Cursor, 0
-	for {
-		some, err := x.OfCaller(ctx, c, q.State, cursor, most+1)
+	// add adds a session to the page if it is asked for, and reports whether the page is full instead.
+	add := func(id performatives.SessionID) (full bool, err error) {
+		err = x.Listed(ctx, c, id, func(s *Session) error {
+			if row := api.Summarise(&s.State, you, s.At); asked.has(row) {
+				fit.To(&row, api.MaxRowBytes)
+				full = !page.Add(row, fit.Size(row))
+			}
+			return nil
+		})
+		return full, err
+	}
+	if len(asked.words) == 1 && len(asked.words[0]) >= minID && q.Cursor == "" {
+		named, err := x.o.List.Beginning(ctx, x.selection(c), asked.words[0], most)
 		if err != nil {
 			return api.Sessions{}, err
 		}
-		for _, id := range some {
-			if len(page.Items) == most || looked == mostLooked {
-				return api.Sessions{Sessions: page.Items, Next: cursor}, nil
+		for _, at := range named {
+			if _, err := add(at.Session()); err != nil {
+				return api.Sessions{}, err
 			}
-			full := false
-			if err := x.Listed(ctx, c, id, func(s *Session) error {
-				if row := api.Summarise(&s.State, you, s.At); asked.has(row) {
-					fit.To(&row, api.MaxRowBytes)
-					full = !page.Add(row, fit.Size(row))
-				}
-				return nil
-			}); err != nil {
+		}
+		if len(page.Items) > 0 {
+			return api.Sessions{Sessions: page.Items}, nil
+		}
+	}
+	last, err := sessionlist.ParseCursor(q.Cursor)
+	if err != nil {
+		return api.Sessions{}, err
+	}
+	for looked := 0; ; {
+		some, err := x.OfCaller(ctx, c, q.State, last, most+1)
+		if err != nil {
+			return api.Sessions{}, err
+		}
+		for _, at := range some {
+			if len(page.Items) == most || looked == mostLooked {
+				return api.Sessions{Sessions: page.Items, Next: last.Cursor()}, nil
+			}
+			full, err := add(at.Session())
+			if err != nil {
 				return api.Sessions{}, err
 			}
 			if full {
-				return api.Sessions{Sessions: page.Items, Next: cursor}, nil
+				return api.Sessions{Sessions: page.Items, Next: last.Cursor()}, nil
 			}
-			cursor = string(id)
+			last = at
 			looked++
 		}
 		if len(some) <= most {
@@ -73,6 +96,9 @@ func (x *Reads) SessionList(ctx context.Context, c api.Caller, q api.ListSession
 		}
 	}
 }
+
+// minID is how many letters of the beginning of an id find its session, however old it is.
+const minID = 8
 
 // A selection is what a caller asks for of its sessions.
 type selection struct {

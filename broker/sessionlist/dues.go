@@ -27,7 +27,7 @@ type Stopped struct {
 
 // A DueRow is a session with open obligations or disputes.
 type DueRow struct {
-	Session    performatives.SessionID
+	Place
 	Principals []performatives.Agent
 	*Dues
 }
@@ -47,7 +47,7 @@ func (l *List) Dues(selection Selection) (found []DueRow) {
 				continue
 			}
 			seen[r] = true
-			row := DueRow{Session: t.rows[r].session(), Dues: dues}
+			row := DueRow{Place: t.rows[r].Place, Dues: dues}
 			for n, a := range t.participants(r) {
 				if n == int(t.rows[r].principals) {
 					break

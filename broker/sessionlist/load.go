@@ -96,7 +96,7 @@ func (l *List) replace(ended *table) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for r := range l.table.all.values() { // the row of an open session may have been left behind
-		id := l.table.rows[r].session()
+		id := l.table.rows[r].Session()
 		stale, _ := l.table.row(id)
 		if now, ok := ended.row(id); ok && now.Entries > stale.Entries {
 			l.count(stale, now)

@@ -7,38 +7,73 @@ import (
 	"sort"
 )
 
-// runs are rows sorted by session, in runs of at most maxRun. An insertion moves the rows of
-// one run, wherever its session sorts: ids are made by those who open sessions, and may be old.
+// runs are sorted rows, in runs of at most maxRun. An insertion moves the rows of
+// one run, wherever it sorts: ids are made by those who open sessions, and may be old.
 type runs [][]uint32
 
 const maxRun = 512
 
-// search finds what order returns 0 for, or where that would be: which run, and where in it.
-func (s runs) search(order func(r uint32) int) (run, at int, ok bool) {
-	run = max(sort.Search(len(s), func(n int) bool { return order(s[n][0]) > 0 })-1, 0)
+// search finds the row that an order returns 0 for, or where that would be: which run, and where in it.
+func (s runs) search(by order) (run, at int, ok bool) {
+	run = max(sort.Search(len(s), func(n int) bool { return by(s[n][0]) > 0 })-1, 0)
 	if run < len(s) {
-		at, ok = slices.BinarySearchFunc(s[run], order, func(r uint32, order func(uint32) int) int { return order(r) })
+		at, ok = slices.BinarySearchFunc(s[run], by, func(r uint32, by order) int { return by(r) })
 	}
 	return run, at, ok
 }
 
-// find searches for a session.
-func (t *table) find(s runs, id [16]byte) (run, at int, ok bool) {
-	return s.search(func(r uint32) int { return bytes.Compare(t.rows[r].id[:], id[:]) })
+// An order of rows compares them to one that is searched for.
+type order = func(r uint32) int
+
+func (t *table) byPlace(at Place) order {
+	return func(r uint32) int { return t.rows[r].Compare(at) }
+}
+
+func (t *table) byID(id [16]byte) order {
+	return func(r uint32) int { return bytes.Compare(t.rows[r].id[:], id[:]) }
 }
 
 // rowOf is the row of a session.
 func (t *table) rowOf(id [16]byte) (r uint32, ok bool) {
-	run, at, ok := t.find(t.all, id)
+	if r, ok = t.all.find(t.byPlace(Place{timeIn(id), id})); !ok {
+		r, ok = t.apart.find(t.byID(id))
+	}
+	return r, ok
+}
+
+// insertAll adds a row wherever it belongs.
+func (t *table) insertAll(r uint32) {
+	at := t.rows[r].Place
+	t.all = t.all.insert(r, t.byPlace(at))
+	if at.opened != timeIn(at.id) {
+		t.apart = t.apart.insert(r, t.byID(at.id))
+	}
+	for _, n := range t.participants(r) {
+		t.of[n] = t.of[n].insert(r, t.byPlace(at))
+	}
+}
+
+// removeAll takes a row out of where it is.
+func (t *table) removeAll(r uint32) {
+	at := t.rows[r].Place
+	t.all, t.apart = t.all.remove(t.byPlace(at)), t.apart.remove(t.byID(at.id))
+	for _, n := range t.participants(r) {
+		t.of[n] = t.of[n].remove(t.byPlace(at))
+	}
+}
+
+// find is the row that is searched for.
+func (s runs) find(by order) (r uint32, ok bool) {
+	run, at, ok := s.search(by)
 	if !ok {
 		return 0, false
 	}
-	return t.all[run][at], true
+	return s[run][at], true
 }
 
 // insert adds a row, unless it is there.
-func (t *table) insert(s runs, r uint32) runs {
-	run, at, ok := t.find(s, t.rows[r].id)
+func (s runs) insert(r uint32, by order) runs {
+	run, at, ok := s.search(by)
 	switch {
 	case ok:
 		return s
@@ -56,8 +91,8 @@ func (t *table) insert(s runs, r uint32) runs {
 }
 
 // remove takes a row out, if it is there.
-func (t *table) remove(s runs, r uint32) runs {
-	run, at, ok := t.find(s, t.rows[r].id)
+func (s runs) remove(by order) runs {
+	run, at, ok := s.search(by)
 	if !ok {
 		return s
 	}
@@ -78,6 +113,18 @@ func (s runs) before(run, at int) iter.Seq[uint32] {
 				if !yield(r) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// between are the rows from one to another, the last first, without that one.
+func (s runs) between(from, end order) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		run, at, _ := s.search(end)
+		for r := range s.before(run, at) {
+			if from(r) < 0 || !yield(r) {
+				return
 			}
 		}
 	}

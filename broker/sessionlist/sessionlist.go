@@ -4,7 +4,7 @@
 //	if err != nil { … }
 //	defer list.Close()
 //	err = list.Write(ctx, id, sessionlist.Row{State: session.Invited, Participants: participants, Entries: 1}, true)
-//	newest, err := list.Page(ctx, sessionlist.One(agent), "", "", 50)
+//	newest, err := list.Page(ctx, sessionlist.One(agent), "", sessionlist.Place{}, 50)
 //
 // The list is derived from the transcripts: a row tells how many entries it was
 // made from, and a row made from fewer never replaces one made from more. Open
@@ -15,7 +15,6 @@ package sessionlist
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -50,6 +49,7 @@ type Row struct {
 	Answered     []performatives.Agent `json:"answered,omitzero"`   // while the session is INVITED: who has, in the order of the participants
 	Entries      uint64                `json:"entries"`             // of the transcript that the row was made from
 	Mode         string                `json:"mode,omitzero"`       // "" in a row of an older version
+	Opened       int64                 `json:"opened,omitzero"`     // Unix time in milliseconds, where the id has another time
 	Owed         Owed                  `json:"obligations,omitzero"`
 	Dues         *Dues                 `json:"due,omitzero"`    // nil while nothing is open of its obligations, and there is no dispute
 	Erased       string                `json:"erased,omitzero"` // when the session was erased; memory has it not
@@ -132,7 +132,7 @@ func (l *List) Open(a performatives.Agent) (open []Listed) {
 	defer l.mu.RUnlock()
 	for r := range l.table.of[l.table.numbers[a]].values() {
 		if !l.table.rows[r].state.Over() {
-			id := l.table.rows[r].session()
+			id := l.table.rows[r].Session()
 			row, _ := l.table.row(id)
 			open = append(open, Listed{id, row})
 		}
@@ -178,20 +178,38 @@ func (l *List) Names(ctx context.Context, id performatives.SessionID, a performa
 }
 
 // Page lists at most n sessions of a selection that are in a state ("" is any),
-// the newest first, before a cursor ("" is the end).
-func (l *List) Page(ctx context.Context, selection Selection, state, before string, n int) ([]performatives.SessionID, error) {
+// the newest first, before a place.
+func (l *List) Page(ctx context.Context, selection Selection, state string, before Place, n int) ([]Place, error) {
 	if err := background.Await(ctx, l.loaded); err != nil {
 		return nil, err
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	var found []performatives.SessionID
+	var found []Place
 	for _, sorted := range selection(l.table) {
 		found = append(found, l.table.newest(sorted, state, before, n)...)
 	}
-	slices.SortFunc(found, func(a, b performatives.SessionID) int { return strings.Compare(string(b), string(a)) })
+	return newestOf(found, n), nil
+}
+
+// Beginning lists at most n sessions of a selection whose id begins with a prefix of eight letters or more.
+func (l *List) Beginning(ctx context.Context, selection Selection, prefix string, n int) ([]Place, error) {
+	if err := background.Await(ctx, l.loaded); err != nil {
+		return nil, err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	var found []Place
+	for _, sorted := range selection(l.table) {
+		found = append(found, l.table.beginning(sorted, prefix, n)...)
+	}
+	return newestOf(found, n), nil
+}
+
+func newestOf(found []Place, n int) []Place {
+	slices.SortFunc(found, func(a, b Place) int { return b.Compare(a) })
 	found = slices.Compact(found)
-	return found[:min(n, len(found))], nil
+	return found[:min(n, len(found))]
 }
 
 // A Selection says whose sessions a Page lists.

@@ -79,7 +79,7 @@ func TestList(t *testing.T) {
 		for _, c := range []struct {
 			what          string
 			of            sessionlist.Selection
-			state, before string
+			state, cursor string
 			n             int
 			want          []performatives.SessionID
 		}{
@@ -91,7 +91,14 @@ func TestList(t *testing.T) {
 			{"closed", sessionlist.All(), "CLOSED", "", 9, []performatives.SessionID{ids[0]}},
 			{"introduced", sessionlist.One(beta), "INTRODUCED", "", 9, []performatives.SessionID{ids[2]}},
 		} {
-			if got, err := l.Page(t.Context(), c.of, c.state, c.before, c.n); err != nil || !slices.Equal(got, c.want) {
+			before, err := sessionlist.ParseCursor(c.cursor)
+			natskit.Must(t, err)
+			page, err := l.Page(t.Context(), c.of, c.state, before, c.n)
+			var got []performatives.SessionID
+			for _, at := range page {
+				got = append(got, at.Session())
+			}
+			if err != nil || !slices.Equal(got, c.want) {
 				t.Errorf("%s list: %s: %v, %v, want %v", name, c.what, got, err, c.want)
 			}
 		}
@@ -213,7 +220,7 @@ func TestArchiveIndex(t *testing.T) {
 	writer.Close()
 	archived := &index{rows: []sessionlist.Listed{{Session: both, Row: closed}, {Session: moved, Row: closed}}, faults: 1}
 	l := open(t, sessionlist.Options{Store: s, FollowArchive: archived.Follow, ArchivedRow: archived.Row})
-	if got, err := l.Page(t.Context(), sessionlist.All(), "CLOSED", "", 9); err != nil || len(got) != 2 {
+	if got, err := l.Page(t.Context(), sessionlist.All(), "CLOSED", sessionlist.Place{}, 9); err != nil || len(got) != 2 {
 		t.Errorf("closed: %v, %v, want %s and %s", got, err, both, moved)
 	}
 	natskit.Must(t, l.Remove(t.Context(), both))

@@ -3,7 +3,6 @@ package sessionlist
 import (
 	"bytes"
 	"cmp"
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -13,14 +12,15 @@ import (
 )
 
 // A table holds session rows in memory, a million of them in about 60 bytes each:
-// agents are numbers, and a binary search finds a session. Session ids are UUIDv7s,
-// which sort by when they were made.
+// agents are numbers, and a binary search finds a session. Rows sort by when their sessions were
+// opened. For nearly all ids of agents that is the time in the id; those of the SDKs are hashes.
 type table struct {
 	names   []performatives.Agent // by number
 	numbers map[performatives.Agent]uint32
 	rows    []compactRow
-	all     runs                // indexes of rows
+	all     runs                // indexes of rows, by place
 	of      []runs              // by agent: the rows that name it
+	apart   runs                // those whose id has another time than the opening, by id
 	more    map[uint32][]uint32 // by row: the participants after the first four
 
 	answered map[uint32][]performatives.Agent // by row, while it is INVITED
@@ -32,7 +32,7 @@ type table struct {
 
 // A compactRow is a session row in a table.
 type compactRow struct {
-	id           [16]byte
+	Place
 	participants [4]uint32 // numbers, from 1; 0 is nobody
 	entries      uint32
 	page         uint32 // of the archive's index; 0 is none
@@ -56,23 +56,6 @@ func (t *table) number(a performatives.Agent) uint32 {
 	return n
 }
 
-// compact is a session's id in 16 bytes, all zero for what is not an id.
-func compact(id performatives.SessionID) (c [16]byte) {
-	digits := strings.ReplaceAll(string(id), "-", "")
-	if _, err := hex.Decode(c[:], []byte(digits[:min(len(digits), 2*len(c))])); err != nil || len(digits) != 2*len(c) {
-		return [16]byte{}
-	}
-	return c
-}
-
-func (r *compactRow) session() performatives.SessionID {
-	h := hex.AppendEncode(make([]byte, 0, 36), r.id[:])
-	for _, at := range []int{8, 13, 18, 23} {
-		h = slices.Insert(h, at, '-')
-	}
-	return performatives.SessionID(h)
-}
-
 // row is a session's row.
 func (t *table) row(id performatives.SessionID) (row Row, ok bool) {
 	r, ok := t.rowOf(compact(id))
@@ -80,6 +63,9 @@ func (t *table) row(id performatives.SessionID) (row Row, ok bool) {
 		return row, false
 	}
 	row = Row{State: t.rows[r].state, Entries: uint64(t.rows[r].entries), Principals: int(t.rows[r].principals), Answered: t.answered[r], Mode: t.modes[t.rows[r].mode], Owed: t.owed[r], Dues: t.dues[r]}
+	if at := t.rows[r].Place; at.opened != timeIn(at.id) {
+		row.Opened = at.opened
+	}
 	for _, n := range t.participants(r) {
 		row.Participants = append(row.Participants, t.names[n])
 	}
@@ -108,28 +94,30 @@ func (t *table) participants(r uint32) []uint32 {
 func (t *table) put(id performatives.SessionID, row Row) {
 	c := compact(id)
 	r, ok := t.rowOf(c)
+	if ok && row.Opened > 0 && row.Opened != t.rows[r].opened { // the row before was an older version's
+		t.removeAll(r)
+		t.rows[r].opened = row.Opened
+		t.insertAll(r)
+	}
 	if ok {
 		t.count(r, -1)
 		before := slices.Clone(t.participants(r))
 		t.fill(r, row)
 		for _, n := range before {
 			if !slices.Contains(t.participants(r), n) { // of a session that was erased
-				t.of[n] = t.remove(t.of[n], r)
+				t.of[n] = t.of[n].remove(t.byPlace(t.rows[r].Place))
 			}
 		}
 	} else {
 		r = t.add(c, row)
-		t.all = t.insert(t.all, r)
 	}
 	t.count(r, 1)
-	for _, n := range t.participants(r) {
-		t.of[n] = t.insert(t.of[n], r)
-	}
+	t.insertAll(r)
 }
 
 // add makes a row that is not sorted in yet.
 func (t *table) add(id [16]byte, row Row) uint32 {
-	t.rows = append(t.rows, compactRow{id: id})
+	t.rows = append(t.rows, compactRow{Place: Place{cmp.Or(row.Opened, timeIn(id)), id}})
 	r := uint32(len(t.rows) - 1) //nolint:gosec // 4 billion sessions need other streams first
 	t.fill(r, row)
 	return r
@@ -194,18 +182,15 @@ func (t *table) sort() {
 		return same
 	})
 	for _, r := range all {
-		t.all = t.insert(t.all, r)
 		t.count(r, 1)
-		for _, n := range t.participants(r) {
-			t.of[n] = t.insert(t.of[n], r)
-		}
+		t.insertAll(r)
 	}
 }
 
 // merge adds the rows of a small table, which may be newer.
 func (t *table) merge(few *table) {
 	for r := range few.all.values() {
-		id := few.rows[r].session()
+		id := few.rows[r].Session()
 		row, _ := few.row(id)
 		if old, ok := t.row(id); !ok || old.Entries <= row.Entries {
 			t.put(id, row)
@@ -217,21 +202,52 @@ func (t *table) merge(few *table) {
 }
 
 // newest picks at most n sessions in a state ("" is any) from sorted rows, the
-// newest first, before a cursor.
-func (t *table) newest(sorted runs, state, before string, n int) []performatives.SessionID {
+// newest first, before a place.
+func (t *table) newest(sorted runs, state string, before Place, n int) (found []Place) {
 	rows := sorted.values()
-	if before != "" {
-		run, at, _ := sorted.search(func(r uint32) int { return cmp.Compare(string(t.rows[r].session()), before) })
+	if before != (Place{}) {
+		run, at, _ := sorted.search(t.byPlace(before))
 		rows = sorted.before(run, at)
 	}
-	var found []performatives.SessionID
 	for r := range rows {
 		if len(found) == n {
 			break
 		}
 		if r := &t.rows[r]; api.InState(r.state, state) {
-			found = append(found, r.session())
+			found = append(found, r.Place)
 		}
 	}
 	return found
+}
+
+// beginning picks at most n sessions from sorted rows whose id begins with a prefix. Where the time of an id is that of the
+// opening, they stand together; the others are found by their ids.
+func (t *table) beginning(sorted runs, prefix string, n int) (found []Place) {
+	first, last := compact(padded(prefix, '0')), compact(padded(prefix, 'f'))
+	from, end := Place{timeIn(first), first}, Place{timeIn(last), last}.Including()
+	add := func(r uint32) {
+		if at := t.rows[r].Place; len(found) < n && strings.HasPrefix(string(at.Session()), prefix) {
+			found = append(found, at)
+		}
+	}
+	for r := range sorted.between(t.byPlace(from), t.byPlace(end)) {
+		add(r)
+	}
+	for r := range t.apart.between(t.byID(first), t.byID(end.id)) {
+		if _, has := sorted.find(t.byPlace(t.rows[r].Place)); has {
+			add(r)
+		}
+	}
+	return found
+}
+
+// padded is a prefix of an id with all further digits the same.
+func padded(prefix string, digit rune) performatives.SessionID {
+	const form = "00000000-0000-0000-0000-000000000000"
+	return performatives.SessionID(prefix + strings.Map(func(r rune) rune {
+		if r == '0' {
+			return digit
+		}
+		return r
+	}, form[min(len(prefix), len(form)):]))
 }

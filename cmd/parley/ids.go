@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,18 +64,11 @@ func (c connection) agreementOf(ctx context.Context, arg string) (q api.GetAgree
 	return q, err
 }
 
-// sessionsFrom returns sessions whose id begins with a prefix. The list is sorted
-// by id, newest first, and its cursor is an id: it starts at the last possible one.
+// sessionsFrom returns sessions whose id begins with a prefix. One of less than eight letters finds only some of the newest.
 func (c connection) sessionsFrom(ctx context.Context, prefix string, limit int) ([]api.SessionSummary, error) {
-	last := "ffffffff-ffff-ffff-ffff-ffffffffffff"
-	page, err := client.Do(ctx, c, api.SessionList, api.ListSessions{Limit: limit, Cursor: prefix + last[len(prefix):]})
-	var found []api.SessionSummary
-	for _, s := range page.Sessions {
-		if strings.HasPrefix(string(s.Session), prefix) {
-			found = append(found, s)
-		}
-	}
-	return found, err
+	page, err := client.Do(ctx, c, api.SessionList, api.ListSessions{Limit: api.MaxPage, Search: prefix})
+	found := slices.DeleteFunc(page.Sessions, func(s api.SessionSummary) bool { return !strings.HasPrefix(string(s.Session), prefix) })
+	return found[:min(limit, len(found))], err
 }
 
 // escalationID returns the only escalation whose id begins with the argument.
