@@ -215,5 +215,10 @@ func (x *Reads) InboxMessages(ctx context.Context, c api.Caller, q api.ListInbox
 		size += len(m.Data)
 		return nil
 	})
+	if err != nil || len(page.Messages) > 0 {
+		return page, err
+	}
+	end, err := x.o.Store.End(ctx, api.InboxStream, api.InboxOf(c.Agent))
+	page.Cursor = min(page.Cursor, end+1) // one of a store before it was restored may be beyond the end
 	return page, err
 }

@@ -67,8 +67,11 @@ func (g *givenOfSession) cursor() api.Cursor {
 func (g *givenOfSession) news(ctx context.Context) (*api.Snapshot, error) {
 	for {
 		state, _, err := g.t.o.Look(ctx, g.caller.Agent, g.id)
-		if err != nil || g.since != nil && *g.since >= state.Next {
+		switch {
+		case err != nil || g.since != nil && *g.since == state.Next:
 			return nil, err
+		case g.since != nil && *g.since > state.Next: // of a store before it was restored
+			g.since = nil
 		}
 		found, err := g.t.o.Snapshot(ctx, g.caller, api.GetSnapshot{Session: g.id, Since: g.since})
 		if err != nil {
@@ -96,6 +99,7 @@ type givenOfInbox struct {
 	position uint64                             // messages before it were given
 	after    performatives.SessionID            // of the open sessions, those up to it were given; "" once all were
 	heads    map[performatives.SessionID]uint64 // entries before it were given ahead of their messages
+	begun    bool                               // the inbox has the position
 }
 
 // Bounds of a cursor, and of a look at the inbox.
@@ -161,6 +165,9 @@ func (g *givenOfInbox) news(ctx context.Context) (*api.Snapshot, error) {
 	}
 	for {
 		next, err := g.delivered(ctx)
+		if err == nil && next == nil && !g.begun {
+			return g.begin(ctx)
+		}
 		if err != nil || next == nil {
 			return nil, err
 		}
@@ -173,6 +180,22 @@ func (g *givenOfInbox) news(ctx context.Context) (*api.Snapshot, error) {
 			return found, err
 		}
 	}
+}
+
+// begin makes sure that the inbox has the position. The cursor of a store before it was restored may be beyond
+// the end: then the caller begins anew.
+func (g *givenOfInbox) begin(ctx context.Context) (*api.Snapshot, error) {
+	end, err := g.t.o.Store.End(ctx, api.InboxStream, api.InboxOf(g.caller.Agent))
+	if err != nil {
+		return nil, err
+	}
+	g.begun = true
+	if g.position <= end+1 {
+		return nil, nil
+	}
+	g.position, g.after = end+1, beforeAll
+	clear(g.heads)
+	return g.news(ctx)
 }
 
 // waiting is the next of the open sessions that wait for the caller.

@@ -37,7 +37,7 @@ func (c *call) events() {
 		c.refuse(err)
 		return
 	}
-	e := &sessionReader{c: c}
+	e := &sessionReader{c: c, seen: c.r.Header.Get("Last-Event-ID") != ""}
 	if from != nil {
 		e.from = *from
 	}

@@ -280,6 +280,8 @@ func TestHTTPEvents(t *testing.T) {
 
 	inbox, all, second := w.Events("/v1/asp/inbox/events", w.Tokens[cron], ""), w.Events(path+"/events", w.Tokens[cron], ""), w.Events(path+"/events", removed.Token, "0")
 	beyond := w.Events(path+"/events?since_sequence=100", w.Tokens[cron], "")
+	// Who has seen more than the store has, as before it was restored, is sent what comes now.
+	restored := map[string]func() testkit.Event{"session": w.Events(path+"/events", w.Tokens[cron], "100"), "inbox": w.Events("/v1/asp/inbox/events", w.Tokens[cron], "100000")}
 	if e := all(); e.Name != "session_state" || !strings.HasPrefix(e.Data, `{"state":"INVITED","previous":"IDLE",`) {
 		t.Errorf("first came %+v", e)
 	}
@@ -293,6 +295,14 @@ func TestHTTPEvents(t *testing.T) {
 		}
 		if e := next(); e.ID != "1" || !strings.Contains(e.Data, string(sent.Hash)) {
 			t.Errorf("%s: then came %+v", name, e)
+		}
+	}
+	if e := restored["session"](); e.Name != "session_state" {
+		t.Errorf("beyond the end of the session came %+v", e)
+	}
+	for name, next := range restored {
+		if e := next(); e.Name != "message" || !strings.Contains(e.Data, string(sent.Hash)) {
+			t.Errorf("beyond the end of the %s came %+v", name, e)
 		}
 	}
 	delivered := inbox()

@@ -14,6 +14,7 @@ import (
 type sessionReader struct {
 	c     *call
 	from  uint64 // the sequence number of the first entry wanted
+	seen  bool   // the client has seen the entry before
 	state string // after the entry before
 	feed  *gateway.Feed
 }
@@ -46,6 +47,9 @@ func (r *sessionReader) first(ctx context.Context) (over bool, err error) {
 		view, err := r.c.View(ctx, r.c.session())
 		if err == nil && view.Head.Sequence != nil {
 			r.feed.Next, r.state = *view.Head.Sequence+1, view.State.String()
+		}
+		if r.seen { // in the store before it was restored
+			r.from = r.feed.Next
 		}
 		return view.State.Over(), err
 	}

@@ -257,7 +257,7 @@ func (s *socket) authenticate(ctx context.Context) error {
 		return s.closing(err)
 	}
 	if auth.Last != nil {
-		s.reader.from = uint64(max(0, min(*auth.Last, 1<<53-2)+1))
+		s.reader.from, s.reader.seen = uint64(max(0, min(*auth.Last, 1<<53-2)+1)), true
 	}
 	return nil
 }
