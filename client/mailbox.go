@@ -166,6 +166,9 @@ func (b *mailbox) empty(f *feed) []jetstream.Msg {
 		if m.came = slices.Delete(m.came, at, at+1); len(m.came) == 0 {
 			delete(b.open, k)
 			b.waiting = slices.DeleteFunc(b.waiting, func(w *Message) bool { return w == m })
+			if m.State().Over() {
+				b.over.remove(k.session) // its end comes again
+			}
 		}
 	}
 	f.held = 0
@@ -202,6 +205,17 @@ type recent[K comparable] struct {
 const remembered = 1 << 14
 
 func (r *recent[K]) has(k K) bool { return r.is[k] }
+
+func (r *recent[K]) remove(k K) {
+	if r.is[k] {
+		delete(r.is, k)
+		at := slices.Index(r.ring, k)
+		r.ring = slices.Delete(r.ring, at, at+1)
+		if r.next > at {
+			r.next--
+		}
+	}
+}
 
 func (r *recent[K]) add(k K) {
 	switch {

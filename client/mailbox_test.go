@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 func letter(session performatives.SessionID, sequence uint64) *Message {
@@ -92,6 +93,22 @@ func TestMailboxOfTwoFeeds(t *testing.T) {
 	}
 	if b.acknowledged(b.waiting[0]); own.held != 0 || len(b.open) != 0 {
 		t.Errorf("acknowledged, and %d are held", own.held)
+	}
+}
+
+// The end of a session that is given back comes again: until then the session is not over for a reader.
+func TestMailboxGivesBackTheEnd(t *testing.T) {
+	b, f, r := newMailbox(), &feed{}, &reader{session: "a"}
+	for range 2 {
+		end := letter("a", 1)
+		end.Stamp.Receipt.State = session.Closed.String()
+		end.came = []delivery{{by: f}}
+		if b.put(end); !b.ended(r) {
+			t.Error("the end came, and the session goes on")
+		}
+		if b.empty(f); b.ended(r) {
+			t.Error("the end was given back, and the session is over")
+		}
 	}
 }
 
