@@ -39,7 +39,7 @@ import (
 func (b *Broker) openParts(ctx context.Context) (err error) {
 	o := &b.Options
 	if b.Parts.Store, err = store.Open(ctx, store.Options{
-		Conn: o.Conn, Bulk: o.Bulk, Feeds: o.Feeds, Replicas: o.Replicas, Shards: o.Shards, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, ArchiveIfThere: o.Archive.IfThere, Dev: o.Dev, Sync: o.Durable, Broken: o.Broken, Log: o.Log,
+		Conn: o.Conn, Bulk: o.Bulk, Feeds: o.Feeds, Replicas: o.Replicas, Shards: o.Shards, InboxAge: o.InboxAge, Archive: o.Archive.After > 0, ArchiveIfThere: o.Archive.IfThere, Dev: o.Dev, Lost: o.Lost, Sync: o.Durable, Broken: o.Broken, Log: o.Log,
 	}); err != nil {
 		return err
 	}
@@ -71,6 +71,7 @@ func (b *Broker) openParts(ctx context.Context) (err error) {
 		{"availability", b.openAvailability},
 		{"calls for proposals", b.openProposals},
 		{"verbs", b.openVerbs},
+		{"streams", b.Parts.Store.Complete},
 	} {
 		if err := b.Parts.Store.Patiently(ctx, part.what, part.open); err != nil {
 			return fmt.Errorf("%s: %w", part.what, err)

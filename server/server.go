@@ -72,6 +72,7 @@ type Options struct {
 	NATSCreds   string        // a credentials file instead; if Nsc wrote it, the broker serves logins too
 	Replicas    int           // replicas of each stream; more than 1 needs an external cluster
 	Shards      int           // streams for transcripts, inboxes and the session list each, as when the store was made; 0 is 1
+	Lost        []string      // streams that may be missing in the store, whatever they held
 
 	LogOrigin string // name of the public log; "" is made of the broker's key
 	LogResume string // after a restore: the newest checkpoint of the log that was published
@@ -217,7 +218,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	}
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
 		Options: broker.Options{Signer: signer, Keys: s.keys.history, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Traces: s.export.Traces, Log: o.Log, Now: o.Now},
-		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Shards: o.Shards, Durable: s.durable(o), Broken: s.broken(), SyncedAfter: s.syncedAfter(o),
+		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Shards: o.Shards, Lost: o.Lost, Durable: s.durable(o), Broken: s.broken(), SyncedAfter: s.syncedAfter(o),
 		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, PrivateWebhooks: o.PrivateWebhooks || o.Dev, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Failed: s.fail, Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, KeySince: s.keys.since, Secret: s.keys.secret, DIDDocument: didDocuments(o.DIDHosts),

@@ -21,7 +21,9 @@ type Examination struct {
 	Acts     uint64            // in the transcripts' stream
 	Archived uint64            // sessions in the archive
 	Missing  []string          // streams that the next start makes
+	Lost     []string          // streams without which none goes on
 	Wrong    map[string]string // by stream: which settings are others than a broker makes, or that it has no leader
+	Keys     []byte            // the record of the broker's keys, nil if there is none
 	Shards   int               // 0 if there is no store yet
 	Replicas map[string]int    // of each stream
 	Servers  map[string]Servers
@@ -48,13 +50,23 @@ func Examine(ctx context.Context, nc *nats.Conn) (e Examination, err error) {
 	if e.Shards, err = shardsOf(ctx, js); err != nil {
 		return e, err
 	}
+	if e.Lost, err = lost(ctx, js, e.Shards); err != nil {
+		return e, err
+	}
+	if bucket, err := js.KeyValue(ctx, api.LedgerBucket); err == nil {
+		if record, err := bucket.Get(ctx, api.BrokerKeysKey); err == nil {
+			e.Keys = record.Value()
+		}
+	}
 	if _, err := js.Stream(ctx, api.RestoringStream); err == nil {
 		e.Wrong[api.RestoringStream] = ErrRestoring.Error()
 	}
 	for _, want := range fixedStreams(retention, 0, max(1, e.Shards)) { // how long inboxes are kept is the operator's to choose
 		known, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			e.Missing = append(e.Missing, want.Name)
+			if !slices.Contains(e.Lost, want.Name) {
+				e.Missing = append(e.Missing, want.Name)
+			}
 			continue
 		}
 		if err != nil {

@@ -88,13 +88,16 @@ func (s *Store) Servers() Servers {
 	return Servers{There: 1}
 }
 
+// TooFew reports whether the stream takes nothing, since its servers are not a majority.
+func (s Servers) TooFew() bool { return 2*s.There <= s.There+len(s.Away) }
+
 // Missing says how many are there and what follows; "" if none is away.
 func (s Servers) Missing() string {
 	all := s.There + len(s.Away)
 	switch {
 	case len(s.Away) == 0:
 		return ""
-	case 2*s.There <= all:
+	case s.TooFew():
 		return fmt.Sprintf("%d of %d NATS servers are there: too few for any act", s.There, all)
 	case 2*(s.There-1) > all:
 		return fmt.Sprintf("%d of %d NATS servers are there", s.There, all)
@@ -125,9 +128,8 @@ func quorum(info *jetstream.StreamInfo) error {
 	if info.Cluster.Leader == "" {
 		return fmt.Errorf("stream %s has no leader", info.Config.Name)
 	}
-	are := serversOf(info)
-	if all := are.There + len(are.Away); 2*are.There <= all {
-		return fmt.Errorf("stream %s has %d of %d servers", info.Config.Name, are.There, all)
+	if are := serversOf(info); are.TooFew() {
+		return fmt.Errorf("stream %s has %d of %d servers", info.Config.Name, are.There, are.There+len(are.Away))
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ type Options struct {
 	Shards   int           // of transcripts, inboxes and the session list; 0 is 1, see shards.go
 	InboxAge time.Duration // how long inbox copies are kept; 0 is as long as they are, 7 days at first
 	Archive  bool          // sessions that are over may leave the transcript stream
+	Lost     []string      // streams that may be missing, whatever they held: empty ones are made
 	Log      *zap.Logger   // nil is silent
 
 	ArchiveIfThere bool // a store that was made without an archive is no error

@@ -46,6 +46,9 @@ func (s *Store) openStreams(ctx context.Context) error {
 	if err := s.countShards(ctx); err != nil {
 		return err
 	}
+	if err := s.refuseLost(ctx); err != nil {
+		return err
+	}
 	retention, err := s.retention(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", api.SessionsStream, err)
@@ -58,15 +61,21 @@ func (s *Store) openStreams(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", oldCaseLogs, err)
 	}
 	for _, c := range fixedStreams(retention, s.o.InboxAge, s.shards) {
+		if c.Name == api.SessionsStream {
+			c.Metadata = map[string]string{}
+		}
 		if known, err := s.js.Stream(ctx, c.Name); err == nil {
 			is := known.CachedInfo().Config
+			if names := is.Metadata[keepsKey]; names != "" {
+				c.Metadata[keepsKey] = names
+			}
 			c.DenyDelete = c.DenyDelete || is.DenyDelete // a stream cannot give that up
 			if s.o.Replicas > 0 && is.Replicas != s.o.Replicas && c.Name == api.SessionsStream {
 				s.o.Log.Warn("--replicas changes the number of replicas of the store", zap.Int("from", is.Replicas), zap.Int("to", s.o.Replicas))
 			}
 		}
 		if c.Name == api.SessionsStream && !s.o.Dev {
-			c.Metadata = map[string]string{LoginsKey: "required"}
+			c.Metadata[LoginsKey] = "required"
 		}
 		if c.Replicas, err = s.replicas(ctx, c.Name); err == nil {
 			streams[c.Name], err = create(ctx, func(ctx context.Context) (jetstream.Stream, error) { return s.js.CreateOrUpdateStream(ctx, c) })

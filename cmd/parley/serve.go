@@ -198,6 +198,8 @@ func (s *serve) explainStart(err error) error {
 		return advise(err, "Restore %s, and with it %s and %s if the key was rotated, from a backup or another broker. For a new installation, set --data to an empty directory.", filepath.Join(s.Data, server.BrokerSeed), server.BrokerKeysFile, server.BrokerSecret)
 	case errors.Is(err, server.ErrKeyReplaced):
 		return advise(err, "Copy %s, %s and %s to %s from where the key was replaced, or from a backup made since.", server.BrokerSeed, server.BrokerKeysFile, server.BrokerSecret, s.Data)
+	case errors.Is(err, store.ErrLost):
+		return advise(err, "Restore a backup. Or go on without what they held: --accept-lost names them, and empty ones are made.")
 	case errors.Is(err, store.ErrShards):
 		return advise(err, "Start with the --shards that the store was made with.")
 	case errors.Is(err, store.ErrNotDev):
@@ -212,6 +214,8 @@ func (s *serve) explainStart(err error) error {
 			}
 		}
 		return advise(fmt.Errorf("--nats %s: %w", natslogin.WithoutPassword(s.NATS), err), "'parley nats-config --data %s' prints the configuration that the server needs; %s.", s.Data, hint)
+	case s.NATS != "" && server.WrongTLS(err, "--nats-ca") != "":
+		return advise(fmt.Errorf("--nats %s: %w", natslogin.WithoutPassword(s.NATS), err), "%s", server.WrongTLS(err, "--nats-ca"))
 	case s.NATS != "" && (errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrAuthorization)):
 		return fmt.Errorf("--nats %s: %w", natslogin.WithoutPassword(s.NATS), err)
 	}

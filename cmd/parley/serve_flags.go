@@ -55,6 +55,7 @@ func (s *serve) flags(flags *pflag.FlagSet) {
 		flags.Var((*fsync)(&s.Sync), "sync", "fsync interval of the embedded server, such as 1s; always fsyncs before each acceptance")
 		flags.IntVar(&s.Replicas, "replicas", 0, "`N` replicas of each stream; more than 1 needs a cluster at --nats (default: the store's setting, initially 1)")
 		flags.IntVar(&s.Shards, "shards", 1, "`N` streams each for transcripts, inboxes and the session list, so that the servers of a cluster share them; as when the store was made")
+		flags.StringSliceVar(&s.Lost, "accept-lost", nil, "`STREAM` that the store has lost: start with an empty one all the same; can be repeated")
 	})
 	groupFlags(flags, "Retention", func(flags *pflag.FlagSet) { retentionFlags(flags, s) })
 	groupFlags(flags, "External NATS server", func(flags *pflag.FlagSet) {

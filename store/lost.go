@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/parley-asp/parley/api"
+)
+
+// ErrLost is for a store that lacks a stream that it had.
+var ErrLost = errors.New("the store has lost what nothing else holds")
+
+// keepsKey is the metadata of the first stream of transcripts that names the streams of the store which hold what nothing
+// else does. A broker that finds one of them missing would otherwise make an empty one.
+const keepsKey = "parley-keeps"
+
+// keeps are such streams. The others are derived from them, or are about what brokers do now.
+func keeps(name string) bool {
+	return strings.HasPrefix(name, api.SessionsStream) || slices.Contains([]string{
+		api.CaseLogStream, api.LogStream, api.ArchiveStream, api.ArchiveIndexStream, api.StreamOf(api.AgentsBucket), api.StreamOf(api.SchemasBucket),
+		api.StreamOf(api.KeysBucket), api.StreamOf(api.LedgerBucket), api.StreamOf(api.PrivateBucket), api.StreamOf(api.MACPBucket), api.StreamOf(api.A2ABucket),
+	}, name)
+}
+
+// lost are the streams that a store lacks, of those that it keeps.
+func lost(ctx context.Context, js jetstream.JetStream, shards int) ([]string, error) {
+	there, err := streamNames(ctx, js)
+	if err != nil {
+		return nil, err
+	}
+	first := api.ShardName(api.SessionsStream, 0)
+	missing := map[string]bool{}
+	if there[first] {
+		known, err := js.Stream(ctx, first)
+		if err != nil {
+			return nil, err
+		}
+		for name := range strings.FieldsSeq(known.CachedInfo().Config.Metadata[keepsKey]) {
+			missing[name] = !there[name]
+		}
+	}
+	if there[api.InboxStream] || there[api.LogStream] { // they are made after all transcripts'
+		for n := range max(1, shards) {
+			name := api.ShardName(api.SessionsStream, n)
+			missing[name] = !there[name]
+		}
+	}
+	maps.DeleteFunc(missing, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(missing)), nil
+}
+
+// refuseLost returns ErrLost unless all that the store keeps is there, or is known to be lost.
+func (s *Store) refuseLost(ctx context.Context) error {
+	if s.o.Restoring {
+		return nil
+	}
+	names, err := lost(ctx, s.js, s.shards)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(s.o.Lost, name) })
+	if len(names) > 0 {
+		return fmt.Errorf("%w: %s", ErrLost, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// Complete notes which streams the store has, once all are made.
+func (s *Store) Complete(ctx context.Context) error {
+	there, err := streamNames(ctx, s.js)
+	if err != nil {
+		return err
+	}
+	names := strings.Join(slices.DeleteFunc(slices.Sorted(maps.Keys(there)), func(name string) bool { return !keeps(name) }), " ")
+	known, err := s.js.Stream(ctx, api.ShardName(api.SessionsStream, 0))
+	if err != nil {
+		return err
+	}
+	config := known.CachedInfo().Config
+	if config.Metadata[keepsKey] == names {
+		return nil
+	}
+	if config.Metadata == nil {
+		config.Metadata = map[string]string{}
+	}
+	config.Metadata[keepsKey] = names
+	_, err = s.js.UpdateStream(ctx, config)
+	return err
+}
+
+func streamNames(ctx context.Context, js jetstream.JetStream) (map[string]bool, error) {
+	list, there := js.StreamNames(ctx), map[string]bool{}
+	for name := range list.Name() {
+		there[name] = true
+	}
+	return there, list.Err()
+}
