@@ -15,7 +15,6 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker"
 	"github.com/parley-asp/parley/broker/ledger"
 	"github.com/parley-asp/parley/performatives"
@@ -64,6 +63,7 @@ func (e *examiner) files() (store bool) {
 	e.keys(dir, store)
 	if store && !e.running {
 		e.shards(dir)
+		e.storeWritable(dir)
 	}
 	return store
 }
@@ -73,18 +73,6 @@ func (e *examiner) files() (store bool) {
 func foreign(dir string, key brokerKey) bool {
 	checkpoint, err := checkpointFile{filepath.Join(dir, CheckpointFile)}.Load()
 	return err == nil && ledger.Foreign(checkpoint, key.secret)
-}
-
-// shards counts the streams with transcripts of a store that no broker has open.
-func (e *examiner) shards(dir string) {
-	names, _ := filepath.Glob(filepath.Join(dir, "nats", "jetstream", "*", "streams", api.SessionsStream+"*")) // the pattern is good
-	is := 0
-	for _, name := range names {
-		if api.Unsharded(filepath.Base(name)) == api.SessionsStream {
-			is++
-		}
-	}
-	e.shardsOf(is)
 }
 
 // shardsOf compares the shards of a store with --shards; 0 is a store without streams.

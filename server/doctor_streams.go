@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,7 +24,11 @@ func (e *examiner) away(streams map[string]store.Servers) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(without)) {
-		e.add(Warn, "servers", "Start it again, or look at its log and the network.", "%s is away, which keeps %d streams: %s", name, without[name], worst[name].Missing())
+		status := Warn
+		if worst[name].TooFew() {
+			status = Fail
+		}
+		e.add(status, "servers", "Start it again, or look at its log and the network.", "%s is away, which keeps %d streams: %s", name, without[name], worst[name].Missing())
 	}
 }
 
@@ -36,6 +41,9 @@ func (e *examiner) streams(found store.Examination, stored bool) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(found.Wrong)) {
 		fault(Fail, "Change it by 'nats stream edit', or restore a backup; see docs/PROTOCOL.md, section 2.", "%s: %s", name, found.Wrong[name])
+	}
+	if len(found.Lost) > 0 {
+		fault(Fail, "Restore a backup. Or have serve go on without them, by --accept-lost.", "the store has lost %s", strings.Join(found.Lost, ", "))
 	}
 	good = e.shardsOf(found.Shards) && good
 	for _, name := range slices.Sorted(maps.Keys(found.Replicas)) {
@@ -50,6 +58,9 @@ func (e *examiner) streams(found store.Examination, stored bool) {
 			status = Warn
 		}
 		fault(status, "", "serve makes %s", strings.Join(found.Missing, ", "))
+	}
+	if err := CheckKeys(e.o.Data, found.Keys); errors.Is(err, ErrKeyLost) || errors.Is(err, ErrKeyReplaced) {
+		e.add(Fail, "keys", "Copy them from another broker, or from a backup.", "%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(e.o.Data, BrokerSeed)); err != nil && found.Acts+found.Archived > 0 && !stored {
 		fault(Fail, "Copy it from another broker or a backup.", "there are transcripts, and %s has no %s", e.o.Data, BrokerSeed)

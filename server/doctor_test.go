@@ -82,8 +82,23 @@ func TestDoctorExternal(t *testing.T) {
 	_, err = js.UpdateStream(t.Context(), config)
 	testkit.Must(t, err)
 	wants(t, o, "streams", "fail "+api.IndexStream+": it has a limit of messages or bytes")
-	stop()
 	testkit.Must(t, n.Close(t.Context()))
+
+	foreign := o
+	foreign.Data = t.TempDir()
+	testkit.Must(t, os.CopyFS(foreign.Data, os.DirFS(o.Data)))
+	testkit.Must(t, os.Remove(filepath.Join(foreign.Data, server.CheckpointFile)))
+	another := t.TempDir()
+	_, err = server.Config(another, testkit.Shards)
+	testkit.Must(t, err)
+	seed, err := os.ReadFile(filepath.Join(another, server.BrokerSeed))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(filepath.Join(foreign.Data, server.BrokerSeed), seed, 0o600))
+	wants(t, foreign, "keys", "fail the broker's key is lost: the store's newest key is ")
+
+	testkit.Must(t, js.DeleteStream(t.Context(), api.CaseLogStream))
+	wants(t, o, "streams", "fail the store has lost "+api.CaseLogStream)
+	stop()
 
 	old := o
 	old.NATS = "nats://" + olderServer(t, p.Address)
@@ -147,6 +162,23 @@ func olderServer(t *testing.T, address string) string {
 		}
 	}()
 	return listener.Addr().String()
+}
+
+// A store that root has restored, or whose mode says no, is not the broker's to write.
+func TestDoctorStoreNotWritable(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"}
+	testkit.Must(t, runs(t, o))
+	found, err := filepath.Glob(filepath.Join(o.Data, "nats", "jetstream", "*", "streams", api.SessionsStream))
+	testkit.Must(t, err)
+	testkit.Must(t, os.Chmod(found[0], 0o500)) //nolint:gosec // a directory
+	wants(t, o, "data", "fail the broker's user cannot write "+found[0])
+	testkit.Must(t, os.Chmod(found[0], 0o700)) //nolint:gosec // a directory
+	for _, f := range server.Examine(t.Context(), o) {
+		if f.Status == server.Fail {
+			t.Errorf("%+v", f)
+		}
+	}
 }
 
 // A server with logins of its own lets the broker in to the account of everybody, or has no JetStream.

@@ -124,7 +124,7 @@ func (s *Server) login(o Options, account string, key nkeys.KeyPair, options ...
 		}
 		nc, err = s.dial(o, append(options, how)...)
 	}
-	if network, ok := errors.AsType[*net.OpError](err); err != nil && s.nats == nil &&
+	if network, ok := errors.AsType[*net.OpError](err); err != nil && s.nats == nil && WrongTLS(err, "") == "" &&
 		!errors.Is(err, nats.ErrNoServers) && (!ok || network.Op != "dial") {
 		err = fmt.Errorf("%w: %w", ErrNotLetIn, err)
 	}

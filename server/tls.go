@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -125,6 +126,21 @@ func pool(file string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("TLS CA: no certificate in %s", file)
 	}
 	return all, nil
+}
+
+// WrongTLS says what to do about a TLS handshake that failed, "" for another error; flag names the CA.
+func WrongTLS(err error, flag string) string {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	network, _ := errors.AsType[*net.OpError](err)
+	switch {
+	case err == nil:
+		return ""
+	case untrusted:
+		return "The server's certificate is not trusted. " + Untrusted(err, flag)
+	case network != nil && network.Op == "remote error", strings.Contains(err.Error(), "closed by remote after TLS handshake"):
+		return "The server lets in only clients with a certificate that it trusts. --tls-cert and --tls-key name one."
+	}
+	return ""
 }
 
 // Untrusted is what to do about a certificate of a server that does not verify; flag names its CA.
