@@ -75,6 +75,7 @@ func Agreement(r agreement.Report, s Style) string {
 	p.rows(2, proof)
 	if len(r.Faults) == 0 {
 		p.put(2, 4, Span{r.Proves(), good})
+		p.unchecked(r.Unchecked, "agreement")
 	}
 	for _, f := range r.Faults {
 		p.put(0, 2, Span{"fault  ", bad}, said(f.String()))

@@ -93,7 +93,17 @@ func Evidence(r evidence.Report, s Style) string {
 	default:
 		p.put(0, 2, Span{"It holds: ", good}, said("hashes, receipts and signatures are right, and the replay leads to this."))
 	}
+	if len(r.Faults) == 0 {
+		p.unchecked(r.Unchecked, "bundle")
+	}
 	return p.String()
+}
+
+// unchecked says that receipts are by keys that only the file names, which anybody could have made.
+func (p *page) unchecked(keys []performatives.Key, file string) {
+	for _, k := range keys {
+		p.put(2, 4, said("by the key "+string(k)+" that the "+file+" names; --broker-key says whose it has to be"))
+	}
 }
 
 func entriesOf(numbers []uint64) string {

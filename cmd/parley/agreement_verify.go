@@ -76,7 +76,9 @@ func reportAgreement(cmd *cobra.Command, r agreement.Report) error {
 		Logged   bool              `json:"logged"`
 		Proves   string            `json:"proves,omitzero"` // without faults
 		Faults   []agreement.Fault `json:"faults"`
-	}{r.Document.ID, len(r.Faults) == 0, r.Signed, r.Redacted, r.Logged, "", r.Faults}
+
+		Unchecked []performatives.Key `json:"uncheckedKeys,omitzero"` // without --broker-key
+	}{r.Document.ID, len(r.Faults) == 0, r.Signed, r.Redacted, r.Logged, "", r.Faults, r.Unchecked}
 	if result.OK {
 		result.Proves = r.Proves()
 	}

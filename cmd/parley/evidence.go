@@ -132,12 +132,7 @@ func evidenceVerify() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := evidence.Verify(data, trust)
-			err = show(cmd, r, func(s render.Style) string { return render.Evidence(r, s) })
-			if err == nil && len(r.Faults) > 0 {
-				err = errors.New("the evidence does not hold: " + render.Count(len(r.Faults), "fault", "faults"))
-			}
-			return err
+			return reportEvidence(cmd, evidence.Verify(data, trust))
 		},
 	}
 	broker.flags(cmd.Flags(), "the one that the bundle names")
@@ -145,4 +140,22 @@ func evidenceVerify() *cobra.Command {
 	cmd.Flags().StringVar(&receiptKey, "receipt-key", "", "PEM `FILE` with the key of COSE Receipts, as 'parley log key --receipts' prints it (default: the one in the bundle)")
 	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")
 	return cmd
+}
+
+func reportEvidence(cmd *cobra.Command, r evidence.Report) error {
+	result := struct {
+		Session  performatives.SessionID `json:"sessionId"`
+		OK       bool                    `json:"ok"`
+		Entries  int                     `json:"entries"`
+		Withheld int                     `json:"withheld"`
+		Logged   int                     `json:"logged"`
+		Faults   []evidence.Fault        `json:"faults"`
+
+		Unchecked []performatives.Key `json:"uncheckedKeys,omitzero"` // without --broker-key
+	}{r.Bundle.Session, len(r.Faults) == 0, len(r.Bundle.Transcript), r.Withheld, r.Logged, r.Faults, r.Unchecked}
+	err := show(cmd, result, func(s render.Style) string { return render.Evidence(r, s) })
+	if err == nil && !result.OK {
+		err = errors.New("the evidence does not hold: " + render.Count(len(r.Faults), "fault", "faults"))
+	}
+	return err
 }

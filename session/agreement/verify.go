@@ -43,6 +43,8 @@ type Report struct {
 	Signed   []DID    // the parties whose signature over the hash is right
 	Redacted []string // terms of which only the digest is there
 	Logged   bool     // it is in the public log, by the log's key
+	// Unchecked are the keys of its receipts if nobody said which one the broker has: anybody could have made them.
+	Unchecked []performatives.Key
 
 	receipts bool // of all entries are right
 	signers  map[performatives.Agent][]performatives.Key
@@ -306,6 +308,9 @@ func (v *verifier) entry(member string, data []byte, into *transcript.Entry) boo
 	broker := v.trust.Broker
 	if broker == "" {
 		broker = e.Stamp.Receipt.Broker
+		if v.trust.BrokerKeys.IsZero() && !slices.Contains(v.Unchecked, broker) {
+			v.Unchecked = append(v.Unchecked, broker)
+		}
 	}
 	var untimely *performatives.UntimelyError
 	if err := v.trust.BrokerKeys.Or(broker).VerifyReceipt(&e.Stamp); errors.As(err, &untimely) {

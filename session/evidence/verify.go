@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/internal/ijson"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/session/modes"
@@ -33,6 +34,8 @@ type Report struct {
 	Withheld int // entries of which only the hash and the receipt are there
 
 	LogUnchecked bool // since the log's key was not given
+	// Unchecked is the bundle's key if nobody said which one the broker has: anybody could have made it.
+	Unchecked []performatives.Key
 }
 
 // fault notes one.
@@ -70,6 +73,9 @@ func Verify(data []byte, trust Trust) Report {
 		r.fault("", "has more or less than a bundle has")
 	}
 	if trust.Broker == "" {
+		if trust.BrokerKeys.IsZero() {
+			r.Unchecked = []performatives.Key{b.Broker}
+		}
 		trust.Broker = b.Broker
 	}
 	if trust.BrokerKeys.IsZero() {
