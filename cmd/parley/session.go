@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -30,6 +32,16 @@ func sessionLs() *cobra.Command {
 	}, api.SessionList, &q, nil, func(p api.Sessions, s render.Style) string { return render.Sessions(p.Sessions, s) })
 	cmd.Flags().StringVar(&q.State, "state", "", "only sessions in this `STATE`, such as CONVERSING")
 	cmd.Flags().StringVar(&q.With, "with", "", "only sessions in which this `URI` or domain takes part")
+	before(cmd, func() error {
+		_, neither := performatives.ParseAgent(q.With)
+		if neither != nil && !strings.Contains(q.With, "/") {
+			_, neither = performatives.ParseAgent("agent://" + q.With + "/of")
+		}
+		if q.With != "" && neither != nil {
+			return usage(fmt.Errorf("--with %q is neither a URI such as agent://acme.com/alpha nor a domain such as acme.com", q.With))
+		}
+		return nil
+	})
 	cmd.Flags().StringVar(&q.Awaiting, "awaiting", "", "only sessions that wait for an answer of --as; the only `WHOM` is me")
 	return cmd
 }

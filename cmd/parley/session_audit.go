@@ -83,6 +83,7 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 			if args, err = every(ctx, cmd, c); err != nil {
 				return err
 			}
+			v.listed = len(args)
 			args = later(args, v.after)
 		}
 		known, err := v.each(ctx, cmd, c, args)

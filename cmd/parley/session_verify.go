@@ -41,6 +41,7 @@ type verify struct {
 	expect   transcript.Expect
 	head     string
 	after    string        // the session after which --all goes on
+	listed   int           // how many sessions there are with those before it
 	next     string        // where it was interrupted; "" is nowhere
 	wait     time.Duration // for side effects that a broker has yet to apply
 	verdicts []verdict
@@ -89,6 +90,9 @@ interrupted, it reports what is done; --after goes on from there.`,
 			if v.after != "" && !v.all {
 				return usage(errors.New("--after goes with --all"))
 			}
+			if v.expect.Length < 0 {
+				return usage(errors.New("--entries is 0 or more"))
+			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -127,6 +131,12 @@ interrupted, it reports what is done; --after goes on from there.`,
 
 func (v *verify) listFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&v.after, "after", "", "of all sessions check those after this `ID`, as an interrupted check printed it")
+	before(cmd, func() error {
+		if _, err := performatives.ParseSessionID(v.after); v.after != "" && err != nil {
+			return usage(fmt.Errorf("--after %q is not the whole id of a session: %w", v.after, err))
+		}
+		return nil
+	})
 	cmd.Flags().DurationVar(&v.wait, "applied-within", auditWait, "how long to wait for side effects that a broker has yet to apply")
 }
 
@@ -277,7 +287,11 @@ func entries(n int) string {
 func (v *verify) report(cmd *cobra.Command) error {
 	bad := 0
 	var out strings.Builder
-	if len(v.verdicts) == 0 {
+	switch {
+	case len(v.verdicts) > 0:
+	case v.listed > 0:
+		fmt.Fprintf(&out, "0 of %s are after %s\n", render.Count(v.listed, "session", "sessions"), v.after)
+	default:
 		out.WriteString("no sessions\n")
 	}
 	for _, found := range v.verdicts {
