@@ -45,7 +45,7 @@ func (b *Broker) openParts(ctx context.Context) (err error) {
 	}
 	b.closes(b.Parts.Store.Close)
 	if !b.Parts.Store.Archives() {
-		o.Archive = archive.Policy{}
+		o.Archive = archive.Policy{Erasure: o.Archive.Erasure} // so that it says what is in the way of an erasure
 	}
 	b.Parts.Reader = archive.NewReader(b.Parts.Store, o.Log)
 	b.Parts.Timers = timers.New(timers.Options{Store: b.Parts.Store, Due: b.Command.Due, Work: b.Parts.Work, Log: o.Log})
