@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
@@ -85,6 +88,9 @@ func open(ctx context.Context, o Options, list []scene) (s *stage, err error) {
 	}
 	broker, err := s.operator.Broker(ctx)
 	s.key, s.logKey, s.dev = broker.Key, broker.Log.Key, broker.Dev
+	if err == nil {
+		err = s.findHTTP(ctx)
+	}
 	return s, err
 }
 
@@ -106,6 +112,34 @@ func (s *stage) connectOperator(ctx context.Context, pair nkeys.KeyPair) error {
 		return fmt.Errorf("%w\nThe broker at %s has logins: the demo needs its operator's key to register the agents.", err, s.url) //nolint:revive,staticcheck // a sentence for a person, on a line of its own
 	}
 	return err
+}
+
+// findHTTP asks a broker that was running for its version: agents would try again until one answers.
+func (s *stage) findHTTP(ctx context.Context) error {
+	if s.http == "" || s.server != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
+	defer cancel()
+	var version struct {
+		Broker performatives.Key `json:"broker"`
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(s.http, "/")+"/version", nil)
+	if err != nil {
+		return fmt.Errorf("--http: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err == nil {
+		defer answer.Body.Close() //nolint:errcheck // read to its end or not
+		err = json.UnmarshalRead(http.MaxBytesReader(nil, answer.Body, 64<<10), &version)
+	}
+	switch {
+	case err != nil || version.Broker == "":
+		return fmt.Errorf("no broker at %s: set --http", s.http)
+	case version.Broker != s.key:
+		return fmt.Errorf("another broker than that of --url is at %s: set --http", s.http)
+	}
+	return nil
 }
 
 // close closes what open opened.
