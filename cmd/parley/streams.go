@@ -8,9 +8,7 @@ import (
 )
 
 func streamsCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "streams", Short: "change how a store is divided into streams"}
-	cmd.AddCommand(reshardCommand())
-	return cmd
+	return group(&cobra.Command{Use: "streams", Short: "change how a store is divided into streams"}, reshardCommand())
 }
 
 func reshardCommand() *cobra.Command {
