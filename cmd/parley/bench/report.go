@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -33,7 +34,7 @@ type Level struct {
 	Raw      Figures `json:"raw"`
 	Ratio    Ratio   `json:"ratio"`
 
-	Verifications float64 `json:"verificationsWorth"` // Parley's CPU per act in signature checks of this machine
+	Verifications float64 `json:"verificationsWorth,omitzero"` // Parley's CPU per act in signature checks of this machine
 }
 
 // Figures are the results of one target.
@@ -41,11 +42,11 @@ type Figures struct {
 	Acts      int     `json:"acts"`
 	Seconds   float64 `json:"seconds"`
 	PerSecond float64 `json:"actsPerSecond"`
-	Accepted  Spread  `json:"acceptedMicros"` // submit → accepted
-	Received  Spread  `json:"receivedMicros"` // submit → received by the counterparty's durable consumer
-	CPU       float64 `json:"cpuMicrosPerAct"`
-	LoadCPU   float64 `json:"loadCpuMicrosPerAct"` // of the load generator
-	RSS       float64 `json:"rssMiB"`
+	Accepted  Spread  `json:"acceptedMicros"`           // submit → accepted
+	Received  Spread  `json:"receivedMicros"`           // submit → received by the counterparty's durable consumer
+	CPU       float64 `json:"cpuMicrosPerAct,omitzero"` // 0 of processes that nobody named
+	LoadCPU   float64 `json:"loadCpuMicrosPerAct"`      // of the load generator
+	RSS       float64 `json:"rssMiB,omitzero"`          // as CPU
 }
 
 // A Spread is a median and a 99th percentile.
@@ -61,7 +62,7 @@ type Ratio struct {
 	PerSecond float64 `json:"actsPerSecond"`
 	Accepted  Spread  `json:"accepted"`
 	Received  Spread  `json:"received"`
-	CPU       float64 `json:"cpu"`
+	CPU       float64 `json:"cpu,omitzero"`
 }
 
 func (f Figures) over(o Figures) Ratio {
@@ -81,8 +82,16 @@ func newReport(o Options) Report {
 
 // line is the progress line of a level.
 func (l Level) line() string {
-	return fmt.Sprintf("  %.0f acts/s, raw %.0f: %.2f× of raw; p50 accepted %.2f×, p99 %.2f×; CPU per act %.1f verifications' worth",
-		l.Parley.PerSecond, l.Raw.PerSecond, l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99, l.Verifications)
+	return fmt.Sprintf("  %.0f acts/s, raw %.0f: %.2f× of raw; p50 accepted %.2f×, p99 %.2f×; CPU per act %s verifications' worth",
+		l.Parley.PerSecond, l.Raw.PerSecond, l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99, measured(1, l.Verifications))
+}
+
+// measured is a number with so many decimals, and - for what was not measured: a broker at --url without --pid.
+func measured(decimals int, n float64) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(n, 'f', decimals, 64)
 }
 
 // Table formats the report as text.
@@ -107,14 +116,14 @@ func (r Report) Table() string {
 			line("%8s  %-6s %9s  %19s  %19s  %8s  %8s", "sessions", "", "acts/s", "accepted p50    p99", "received p50    p99", "CPU/act", "RSS MiB")
 		}
 		row := func(at, name string, f Figures) {
-			line("%8s  %-6s %9.0f  %11.0f %7.0f  %11.0f %7.0f  %8.1f  %8.0f", at, name,
-				f.PerSecond, f.Accepted.P50, f.Accepted.P99, f.Received.P50, f.Received.P99, f.CPU, f.RSS)
+			line("%8s  %-6s %9.0f  %11.0f %7.0f  %11.0f %7.0f  %8s  %8s", at, name,
+				f.PerSecond, f.Accepted.P50, f.Accepted.P99, f.Received.P50, f.Received.P99, measured(1, f.CPU), measured(0, f.RSS))
 		}
 		row(fmt.Sprint(l.Sessions), "parley", l.Parley)
 		row("", "raw", l.Raw)
-		line("%8s  %-6s %9.2f  %11.2f %7.2f  %11.2f %7.2f  %8.2f", "", "ratio",
-			l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99, l.Ratio.Received.P50, l.Ratio.Received.P99, l.Ratio.CPU)
-		line("%8s  CPU/act is %.1f verifications' worth; meanwhile one takes %.1f µs, an fsync %.0f µs", "", l.Verifications, l.Machine.Verify, l.Machine.Fsync)
+		line("%8s  %-6s %9.2f  %11.2f %7.2f  %11.2f %7.2f  %8s", "", "ratio",
+			l.Ratio.PerSecond, l.Ratio.Accepted.P50, l.Ratio.Accepted.P99, l.Ratio.Received.P50, l.Ratio.Received.P99, measured(2, l.Ratio.CPU))
+		line("%8s  CPU/act is %s verifications' worth; meanwhile one takes %.1f µs, an fsync %.0f µs", "", measured(1, l.Verifications), l.Machine.Verify, l.Machine.Fsync)
 	}
 	for _, l := range r.Faces {
 		line("\n--sync %s, %d at a time; each face has a broker of its own", l.Sync, l.Sessions)
