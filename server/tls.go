@@ -34,7 +34,7 @@ func (t TLS) check(external bool) error {
 	return nil
 }
 
-// Read reads the files as a start does. Each error that it joins is a *[Fault].
+// Read reads the files as a start does, and finds a certificate of which that only warns. Each error that it joins is a *[Fault].
 func (t TLS) Read() error {
 	var faults []error
 	for _, ca := range []struct{ flag, file string }{{"tls-ca", t.CA}, {"nats-ca", t.NATSCA}} {

@@ -45,7 +45,8 @@ func configCheck() *cobra.Command {
 		Use: "check [FILE]", Short: "check a configuration file and the files that it names", Args: args(cobra.MaximumNArgs(1)),
 		Long: `Checks a configuration file as 'parley serve' does: its keys, their values, how they
 fit together, and the files with rules, notifications, policies and certificates.
-Environment variables do not count. Each fault is printed with its line.`,
+Environment variables do not count. Each fault is printed with its line. A certificate
+that is not valid now is a fault here; a start goes on with it, and warns.`,
 		Example: "  parley config check /etc/parley/parley.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := namedConfig(args)
