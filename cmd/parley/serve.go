@@ -86,6 +86,11 @@ func (s *serve) run(cmd *cobra.Command) error {
 	for _, name := range unknownVariables(cmd.Root(), os.Environ()) {
 		s.Log.Warn("an environment variable sets no flag", zap.String("variable", name))
 	}
+	for _, name := range []string{"listen", "sync"} {
+		if s.NATS != "" && cmd.Flags().Changed(name) {
+			s.Log.Warn("this flag is for the embedded server, and --nats names another one: it does nothing", zap.String("flag", "--"+name))
+		}
+	}
 	collectLess()
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
