@@ -18,12 +18,12 @@ type Status struct {
 
 // A BrokerUse is what a broker uses.
 type BrokerUse struct {
-	Ready      bool    `json:"ready"`
-	Version    string  `json:"version,omitzero"`
-	Partitions float64 `json:"partitions"`
-	Cached     float64 `json:"cachedSessions"`
-	DiskFree   float64 `json:"diskFreeBytes"`
-	Memory     float64 `json:"memoryBytes"`
+	Ready      bool     `json:"ready"`
+	Version    string   `json:"version,omitzero"`
+	Partitions float64  `json:"partitions"`
+	Cached     float64  `json:"cachedSessions"`
+	DiskFree   *float64 `json:"diskFreeBytes,omitzero"` // absent while the broker starts
+	Memory     float64  `json:"memoryBytes"`
 }
 
 // An Activity is what goes on. Rates are of one second.

@@ -118,7 +118,11 @@ func (p topPage) text(s render.Style) string {
 			line(harmless(b.Monitor), "no", "", "", "", "", "")
 			continue
 		}
-		line(harmless(b.Monitor), map[bool]string{true: "yes", false: "no"}[b.Ready], harmless(b.Version), b.Partitions, b.Cached, mebibytes(b.Memory), mebibytes(b.DiskFree))
+		free := "-" // of a broker that is starting
+		if b.DiskFree != nil {
+			free = mebibytes(*b.DiskFree)
+		}
+		line(harmless(b.Monitor), map[bool]string{true: "yes", false: "no"}[b.Ready], harmless(b.Version), b.Partitions, b.Cached, mebibytes(b.Memory), free)
 	}
 	for _, b := range p.Brokers {
 		if b.Error != "" {

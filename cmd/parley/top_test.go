@@ -75,7 +75,7 @@ func TestTopColumns(t *testing.T) {
 	alive := api.BrokerUse{Ready: true, Version: "0.1.0", Partitions: 64}
 	p := topPage{Brokers: []topBroker{{Monitor: "a:1", BrokerUse: alive}, {Monitor: "broker-2.example:8081", Error: "dial tcp: connection refused"}, {Monitor: "c:1", BrokerUse: alive}}}
 	lines := strings.Split(p.text(render.Style{}), "\n")[2:]
-	for _, column := range []struct{ title, value string }{{"READY", "yes"}, {"VERSION", "0.1.0"}, {"PARTITIONS", "64"}} {
+	for _, column := range []struct{ title, value string }{{"READY", "yes"}, {"VERSION", "0.1.0"}, {"PARTITIONS", "64"}, {"DISK FREE", "-"}} {
 		at := strings.Index(lines[0], column.title)
 		for _, n := range []int{1, 3} {
 			if !strings.HasPrefix(lines[n][at:], column.value) {

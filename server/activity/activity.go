@@ -81,7 +81,10 @@ func acts(rates map[string]float64) []api.ActRates {
 func (b Families) Uses() api.BrokerUse {
 	use := api.BrokerUse{
 		Ready: b.values("parley_ready")[""] == 1, Partitions: b.values("parley_partitions_owned")[""], Cached: b.values("parley_cache_sessions")[""],
-		DiskFree: b.values("parley_disk_bytes", "state")["free"], Memory: b.values("process_resident_memory_bytes")[""],
+		Memory: b.values("process_resident_memory_bytes")[""],
+	}
+	if free, known := b.values("parley_disk_bytes", "state")["free"]; known {
+		use.DiskFree = &free
 	}
 	for version := range b.values("parley_build_info", "version") {
 		use.Version = version
