@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spf13/cobra"
 
 	"github.com/parley-asp/parley/api/render"
@@ -55,6 +57,9 @@ what the last line says is proven.`,
 			if err != nil {
 				return err
 			}
+			if err := isFor(args[0], data, "agreement"); err != nil {
+				return err
+			}
 			report := agreement.Verify(data, trust)
 			report.Demand(trust)
 			return reportAgreement(cmd, report)
@@ -65,6 +70,24 @@ what the last line says is proven.`,
 	cmd.Flags().StringVar(&logKey, "log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: its position is not checked)")
 	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")
 	return cmd
+}
+
+// isFor refuses a file that the verify of another command is for.
+func isFor(file string, data []byte, command string) error {
+	var has struct {
+		Agreement jsontext.Value `json:"agreement_hash"`
+		Evidence  jsontext.Value `json:"transcript"`
+	}
+	if json.Unmarshal(data, &has) != nil { // verify says what is wrong with it
+		return nil
+	}
+	switch {
+	case has.Evidence != nil && command != "evidence":
+		return usage(fmt.Errorf("%s is a bundle of evidence: parley evidence verify %[1]s", file))
+	case has.Agreement != nil && command != "agreement":
+		return usage(fmt.Errorf("%s is an agreement: parley agreement verify %[1]s", file))
+	}
+	return nil
 }
 
 func reportAgreement(cmd *cobra.Command, r agreement.Report) error {

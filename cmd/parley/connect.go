@@ -69,9 +69,18 @@ func (c connection) Close() error {
 	return c.operator.Close()
 }
 
+// timeout is the value of --timeout.
+func timeout(cmd *cobra.Command) (time.Duration, error) {
+	wait, err := cmd.Flags().GetDuration("timeout")
+	if err == nil && wait <= 0 {
+		err = usage(errors.New("--timeout is above 0"))
+	}
+	return wait, err
+}
+
 // with connects, calls do within --timeout, and disconnects.
 func with(cmd *cobra.Command, do func(context.Context, connection) error) error {
-	wait, err := cmd.Flags().GetDuration("timeout")
+	wait, err := timeout(cmd)
 	if err != nil {
 		return err
 	}
@@ -87,7 +96,7 @@ func with(cmd *cobra.Command, do func(context.Context, connection) error) error 
 
 // manyTimes connects, and calls do, until the user interrupts it. --timeout limits each request.
 func manyTimes(cmd *cobra.Command, do func(context.Context, connection) error) error {
-	wait, err := cmd.Flags().GetDuration("timeout")
+	wait, err := timeout(cmd)
 	if err != nil {
 		return err
 	}

@@ -125,11 +125,14 @@ func evidenceVerify() *cobra.Command {
 					return err
 				}
 				if trust.Receipts, err = inclusion.ParseReceiptKey(string(text)); err != nil {
-					return usage(fmt.Errorf("--receipt-key: %w", err))
+					return usage(fmt.Errorf("--receipt-key %s: want a public Ed25519 key as PEM, as 'parley log key --receipts' prints it", receiptKey))
 				}
 			}
 			data, err := os.ReadFile(args[0])
 			if err != nil {
+				return err
+			}
+			if err := isFor(args[0], data, "evidence"); err != nil {
 				return err
 			}
 			return reportEvidence(cmd, evidence.Verify(data, trust))
