@@ -162,7 +162,7 @@ func decide(cmd *cobra.Command, id string, ruling client.Ruling, seen reviewed, 
 		if err != nil {
 			return err
 		}
-		return show(cmd, receipt.Acceptance, func(render.Style) string { return ruled(ctx, ruling, item, receipt, c.escalation) })
+		return show(cmd, receipt.Acceptance, func(render.Style) string { return ruled(ctx, c.principal.Agent(), ruling, item, receipt, c.escalation) })
 	})
 }
 
@@ -170,7 +170,7 @@ func decide(cmd *cobra.Command, id string, ruling client.Ruling, seen reviewed, 
 type look func(ctx context.Context, id string) (api.EscalationItem, error)
 
 // ruled says what a ruling that is recorded has done, and what all approvals so far allow together.
-func ruled(ctx context.Context, ruling client.Ruling, item api.EscalationItem, receipt client.Receipt, again look) string {
+func ruled(ctx context.Context, by performatives.Agent, ruling client.Ruling, item api.EscalationItem, receipt client.Receipt, again look) string {
 	repeated, outcome, allowed := "", "the session is "+receipt.State.String(), ""
 	if receipt.Duplicate {
 		repeated = " (already recorded)"
@@ -182,11 +182,20 @@ func ruled(ctx context.Context, ruling client.Ruling, item api.EscalationItem, r
 		if approved && !ruling.Unbounded {
 			ruling.Authority = item.Exactly(ruling.Authority)
 		}
-		item.Votes = append(slices.Clip(item.Votes), api.VoteView{Decision: ruling.Decision, Authority: ruling.Authority})
+		item.Votes = votes(ctx, item, api.VoteView{By: by, Decision: ruling.Decision, Authority: ruling.Authority}, again)
 		inForce, _ := item.InForce()
 		allowed = "allowed: " + render.Allows(inForce, render.StakeOf(&item)) + "\n"
 	}
 	return fmt.Sprintf("%s%s; %s\n%s", ruling.Decision, repeated, outcome, allowed)
+}
+
+// votes are those with a new one. What the broker has recorded counts: it limits what a human with a ceiling allows.
+func votes(ctx context.Context, item api.EscalationItem, own api.VoteView, again look) []api.VoteView {
+	now, err := again(ctx, string(item.ID))
+	if err == nil && slices.ContainsFunc(now.Votes, func(v api.VoteView) bool { return v.By == own.By }) {
+		return now.Votes
+	}
+	return append(slices.Clip(item.Votes), own)
 }
 
 // pending says who has yet to decide on an escalation that a ruling has not ended. The ruling

@@ -14,6 +14,8 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
+const alice = performatives.Agent("human://acme.com/alice")
+
 // A ruling that is recorded is a success, also if nobody tells what it has led to.
 func TestRulingIsShown(t *testing.T) {
 	t.Parallel()
@@ -21,7 +23,7 @@ func TestRulingIsShown(t *testing.T) {
 	item.Reason, item.ID = performatives.Confirmation, "019478a3-0001-7def-8a12-000000000001"
 	receipt := client.Receipt{Acceptance: api.Acceptance{Accepted: true, State: session.Escalated}}
 	deaf := func(context.Context, string) (api.EscalationItem, error) { return item, errors.New("nobody answers") }
-	if got := ruled(t.Context(), client.Ruling{Decision: performatives.Approved}, item, receipt, deaf); got != "approved; others have yet to confirm the agreement\n" {
+	if got := ruled(t.Context(), alice, client.Ruling{Decision: performatives.Approved}, item, receipt, deaf); got != "approved; others have yet to confirm the agreement\n" {
 		t.Errorf("it says %q", got)
 	}
 }
@@ -35,9 +37,21 @@ func TestQuorumIsShown(t *testing.T) {
 	var item api.EscalationItem
 	item.Votes = []api.VoteView{{By: "human://acme.com/anna", Decision: performatives.Approved, Authority: most(20000)}}
 	receipt := client.Receipt{Acceptance: api.Acceptance{Accepted: true, State: session.Conversing}}
-	got := ruled(t.Context(), client.Ruling{Decision: performatives.Approved, Authority: most(25000)}, item, receipt, nil)
+	deaf := func(context.Context, string) (api.EscalationItem, error) { return item, errors.New("nobody answers") }
+	ruling := client.Ruling{Decision: performatives.Approved, Authority: most(25000)}
+	got := ruled(t.Context(), alice, ruling, item, receipt, deaf)
 	if want := "approved; the session is CONVERSING\nallowed: at most 20000 USD\n"; got != want {
 		t.Errorf("it says %q, want %q", got, want)
+	}
+
+	// Said again, it is what the broker recorded the first time, by the ceiling of who said it.
+	recorded := item
+	recorded.Votes = append(recorded.Votes, api.VoteView{By: alice, Decision: performatives.Approved, Authority: most(500)})
+	for n, before := range []api.EscalationItem{item, recorded} {
+		got := ruled(t.Context(), alice, ruling, before, receipt, func(context.Context, string) (api.EscalationItem, error) { return recorded, nil })
+		if want := "approved; the session is CONVERSING\nallowed: at most 500 USD\n"; got != want {
+			t.Errorf("time %d: it says %q, want %q", n+1, got, want)
+		}
 	}
 }
 
@@ -47,7 +61,6 @@ func TestDisputeInInbox(t *testing.T) {
 	t.Parallel()
 	w := &stored{}
 	w.starts(t, testkit.Options{Dev: true})
-	const alice = "human://acme.com/alice"
 	w.Client(alice)
 	s, err := w.Client(alpha).Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "cups"})
 	testkit.Must(t, err)
@@ -73,12 +86,12 @@ func TestDisputeInInbox(t *testing.T) {
 		return id != ""
 	})
 	for _, args := range [][]string{{"approve", id}, {"deny", id, "--reason", "1"}, {"guide", id, "ask"}} {
-		said, status := w.reports(slices.Concat([]string{"inbox"}, args, []string{"--url", w.URL, "--as", alice}))
+		said, status := w.reports(slices.Concat([]string{"inbox"}, args, []string{"--url", w.URL, "--as", string(alice)}))
 		if want := "parley dispute reply " + string(s.ID()) + " d0 concede, deny or offer"; status != misuse || !strings.Contains(said, want) {
 			t.Errorf("%v: status %d: %s", args, status, said)
 		}
 	}
-	said, _ := w.reports([]string{"inbox", "show", id, "--url", w.URL, "--as", alice})
+	said, _ := w.reports([]string{"inbox", "show", id, "--url", w.URL, "--as", string(alice)})
 	for _, want := range []string{"about: commitment k1 offered by alpha, accepted", "what beta claims", "the dispute is unresolved", "• alpha: pay 120.50 EUR"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it shows the dispute without %q:\n%s", want, said)
