@@ -104,6 +104,10 @@ func (s *serve) run(cmd *cobra.Command) error {
 		os.Exit(failed)
 	}()
 	n, err := server.Start(ctx, s.Options)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		s.note(cmd, "parley: stopped while starting")
+		return nil // as it was told to: an init system would call it failed
+	}
 	if err != nil {
 		return s.explainStart(err)
 	}
