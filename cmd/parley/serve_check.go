@@ -86,7 +86,7 @@ func (s *serve) checkNames() error {
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme != "" && u.Hostname() != "" && strings.ToLower(u.Scheme+"://"+u.Host) == text &&
-		!(u.Scheme == "https" && u.Port() == "443") && !(u.Scheme == "http" && u.Port() == "80")
+		u.Scheme+":"+u.Port() != "https:443" && u.Scheme+":"+u.Port() != "http:80"
 }
 
 // minCPU is less work than any act is.
