@@ -154,8 +154,9 @@ func reportEvidence(cmd *cobra.Command, r evidence.Report) error {
 		Logged   int                     `json:"logged"`
 		Faults   []evidence.Fault        `json:"faults"`
 
-		Unchecked []performatives.Key `json:"uncheckedKeys,omitzero"` // without --broker-key
-	}{r.Bundle.Session, len(r.Faults) == 0, len(r.Bundle.Transcript), r.Withheld, r.Logged, r.Faults, r.Unchecked}
+		LogUnchecked bool                `json:"logUnchecked,omitzero"`  // without --log-key
+		Unchecked    []performatives.Key `json:"uncheckedKeys,omitzero"` // without --broker-key
+	}{r.Bundle.Session, len(r.Faults) == 0, len(r.Bundle.Transcript), r.Withheld, r.Logged, r.Faults, r.LogUnchecked, r.Unchecked}
 	err := show(cmd, result, func(s render.Style) string { return render.Evidence(r, s) })
 	if err == nil && !result.OK {
 		err = errors.New("the evidence does not hold: " + render.Count(len(r.Faults), "fault", "faults"))
