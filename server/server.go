@@ -119,6 +119,7 @@ type Server struct {
 
 	notifier *notify.Notifier
 	standbys *background.Group // nil without Options.Standby
+	outages  *background.Group
 	stop     func()
 	failed   chan error    // with room for one
 	ready    chan struct{} // closed once the broker is open
@@ -134,7 +135,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	s = &Server{ID: nuid.Next(), failed: make(chan error, 1), ready: make(chan struct{}), ended: make(chan struct{})}
+	s = &Server{ID: nuid.Next(), failed: make(chan error, 1), outages: background.New(), ready: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.end()
@@ -252,6 +253,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		}
 	}
 	s.probe.begin(s)
+	s.outages.Go(func(ctx context.Context) { s.logOutages(ctx, o.Log) })
 	return s, nil
 }
 
@@ -280,6 +282,7 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.web != nil {
 		s.web.close(ctx)
 	}
+	s.outages.Close()
 	s.closeNotify()
 	s.closeStandbys()
 	err := s.Broker.Close(ctx)
@@ -296,6 +299,7 @@ func (s *Server) Crash() {
 	if s.web != nil {
 		s.web.crash()
 	}
+	s.outages.Close()
 	s.closeNotify()
 	s.closeStandbys()
 	s.nats.Shutdown()

@@ -34,6 +34,8 @@ import (
 const (
 	heartbeat = time.Second
 
+	warnEvery = 10 * time.Second // of heartbeats that fail
+
 	// SuspectAfter is how long a broker may send no heartbeat before it is suspected.
 	SuspectAfter = 3 * time.Second
 )
@@ -242,6 +244,7 @@ func (m *Membership) Written() store.Marks {
 func (m *Membership) beat(ctx context.Context) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
+	var warned time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -249,7 +252,10 @@ func (m *Membership) beat(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := m.Heartbeat(ctx); err != nil && ctx.Err() == nil {
-			m.o.Log.Warn("heartbeat", zap.Error(err))
+			if now := time.Now(); now.Sub(warned) >= warnEvery {
+				warned = now
+				m.o.Log.Warn("heartbeat", zap.Error(err))
+			}
 			m.reconnect()
 		}
 	}
