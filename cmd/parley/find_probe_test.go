@@ -24,8 +24,8 @@ func TestProbed(t *testing.T) {
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-released }))
 	t.Cleanup(func() { close(released); hangs.Close() })
 	begun := time.Now()
-	elsewhere, warnings := probeAll(t.Context(), []string{hangs.URL, good.URL + "/agent/negotiation"}, discovery.Task{Summary: "pdf"}, 2*time.Second)()
-	if took := time.Since(begun); took > 20*time.Second || len(elsewhere) != 1 || len(warnings) != 1 {
+	elsewhere, warnings := probeAll(t.Context(), []string{hangs.URL, good.URL + "/agent/negotiation"}, discovery.Task{Summary: "pdf"}, 8*time.Second)()
+	if took := time.Since(begun); took > time.Minute || len(elsewhere) != 1 || len(warnings) != 1 {
 		t.Errorf("after %s: %+v %q", took, elsewhere, warnings)
 	}
 	rank, err := discovery.ParsePolicy("best")
