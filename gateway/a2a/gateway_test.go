@@ -2,6 +2,7 @@ package a2agateway_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"encoding/base64"
 	"fmt"
@@ -319,6 +320,36 @@ func TestOverStaysOver(t *testing.T) {
 	var list a2a.ListTasksResponse
 	if w.rpc(w.Tokens[cron], "ListTasks", `{"status":"TASK_STATE_COMPLETED"}`, &list); len(list.Tasks) != 2 || list.TotalSize != 2 {
 		t.Errorf("completed are %+v", list)
+	}
+}
+
+// Pages have each task once, the last opened first, whatever ids the sessions have.
+func TestA2APages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	alpha := w.Principal(performatives.Agent("agent://acme.com/alpha"))
+	token := w.Token(api.AddToken{Agent: alpha.Agent})
+	var want []string
+	for _, id := range []performatives.SessionID{"", "f47ac10b-58cc-7372-8567-0e02b2c3d479", "00007c10-58cc-7372-8567-0e02b2c3d479", ""} {
+		id = cmp.Or(id, testkit.NewSession())
+		alpha.Say(id, testkit.Invitation(seller))
+		want = slices.Insert(want, 0, string(id))
+	}
+	for size := 1; size <= len(want); size++ {
+		var got []string
+		for next := ""; len(got) <= len(want); {
+			var page a2a.ListTasksResponse
+			w.rpc(token, "ListTasks", fmt.Sprintf(`{"pageSize":%d,"pageToken":%q}`, size, next), &page)
+			for _, one := range page.Tasks {
+				got = append(got, string(one.ID))
+			}
+			if next = page.NextPageToken; next == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in pages of %d: %q, want %q", size, got, want)
+		}
 	}
 }
 

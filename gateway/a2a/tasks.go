@@ -3,6 +3,7 @@ package a2agateway
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -174,8 +175,10 @@ func (t tasks) ListTasks(ctx context.Context, q *a2a.ListTasksRequest) (*a2a.Lis
 	if size < 1 || size > maxPage {
 		return nil, invalid("pageSize is 1 to %d", maxPage)
 	}
-	from, err := refOf(a2a.TaskID(q.PageToken))
-	if err != nil && q.PageToken != "" {
+	// A token is the last task that was listed, and the cursor of the sessions after its own, "" if there are none.
+	last, cursor, goesOn := strings.Cut(q.PageToken, "/")
+	from, err := refOf(a2a.TaskID(last))
+	if err != nil && q.PageToken != "" || err == nil && !goesOn {
 		return nil, invalid("pageToken is the nextPageToken of the page before")
 	}
 	if q.HistoryLength != nil && *q.HistoryLength < 0 {
@@ -189,20 +192,21 @@ func (t tasks) ListTasks(ctx context.Context, q *a2a.ListTasksRequest) (*a2a.Lis
 	if history == nil {
 		history = &none
 	}
-	l := listing{tasks: t, c: c, q: q, size: size, history: history, found: &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, PageSize: size}}
+	l := listing{tasks: t, c: c, q: q, size: size, history: history, next: cursor, found: &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, PageSize: size}}
 	if from.number > 1 { // the page before ended among the tasks of a session
 		from.number--
 		if err := l.add(ctx, from); err != nil && !isA2A(err) && !refused(err) {
 			return nil, t.refusal(err)
 		}
 	}
-	request := api.ListSessions{Cursor: string(from.session), Limit: maxPage}
-	for l.looked < maxLooked {
+	request := api.ListSessions{Cursor: cursor, Limit: maxPage}
+	for l.looked < maxLooked && (request.Cursor != "" || !goesOn) {
 		var page api.Sessions
 		if err := c.Call(ctx, api.SessionList.Verb, request, &page); err != nil {
 			return nil, t.refusal(err)
 		}
-		for _, row := range page.Sessions {
+		goesOn = true
+		for n, row := range page.Sessions {
 			l.looked++
 			if !slices.Contains(row.Parties, c.to) || q.ContextID != "" && q.ContextID != string(row.Session) || !after(row.Updated, q.StatusTimestampAfter) {
 				continue
@@ -211,18 +215,34 @@ func (t tasks) ListTasks(ctx context.Context, q *a2a.ListTasksRequest) (*a2a.Lis
 				l.found.TotalSize++
 				continue
 			}
-			if err := l.add(ctx, ref{session: row.Session}); err != nil {
+			err := l.add(ctx, ref{session: row.Session})
+			if err == nil && len(l.found.Tasks) == size {
+				l.next, err = l.after(ctx, request, row.Session, n+1)
+			}
+			if err != nil {
 				return nil, t.refusal(err)
 			}
 		}
-		if request.Cursor = page.Next; request.Cursor == "" {
-			break
-		}
+		request.Cursor = page.Next
 	}
-	if l.found.TotalSize <= size {
+	if l.found.NextPageToken += "/" + l.next; l.found.TotalSize <= size {
 		l.found.NextPageToken = "" // nothing comes after
 	}
 	return l.found, nil
+}
+
+// after is the cursor of the sessions after the nth of a page, or a later one if sessions were opened meanwhile.
+func (l *listing) after(ctx context.Context, request api.ListSessions, id performatives.SessionID, n int) (next string, err error) {
+	for request.Limit = n; request.Limit <= maxPage; request.Limit++ {
+		var page api.Sessions
+		if err := l.c.Call(ctx, api.SessionList.Verb, request, &page); err != nil {
+			return "", err
+		}
+		if next = page.Next; next == "" || len(page.Sessions) > 0 && page.Sessions[len(page.Sessions)-1].Session == id {
+			break
+		}
+	}
+	return next, nil
 }
 
 // A listing is a page of tasks on its way.
@@ -233,6 +253,7 @@ type listing struct {
 	size    int
 	history *int
 	looked  int
+	next    string // cursor of the sessions after that of the last task
 	found   *a2a.ListTasksResponse
 }
 
