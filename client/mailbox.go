@@ -209,11 +209,10 @@ func (r *recent[K]) has(k K) bool { return r.is[k] }
 func (r *recent[K]) remove(k K) {
 	if r.is[k] {
 		delete(r.is, k)
+		r.ring = slices.Concat(r.ring[r.next:], r.ring[:r.next]) // the oldest first
+		r.next = 0
 		at := slices.Index(r.ring, k)
 		r.ring = slices.Delete(r.ring, at, at+1)
-		if r.next > at {
-			r.next--
-		}
 	}
 }
 

@@ -121,6 +121,12 @@ func TestRecentForgetsTheOldest(t *testing.T) {
 	if r.has(0) || r.has(1) || !r.has(2) || !r.has(remembered+1) || len(r.is) != remembered {
 		t.Errorf("remembers %d, want the last %d", len(r.is), remembered)
 	}
+	r.remove(5)
+	r.add(-1)
+	r.add(-2)
+	if r.has(5) || r.has(2) || !r.has(3) || !r.has(-1) || !r.has(-2) || len(r.is) != remembered || len(r.ring) != remembered {
+		t.Errorf("remembers %d of %d after one was removed", len(r.is), len(r.ring))
+	}
 }
 
 // Something may be missing only where a connection broke and numbers are

@@ -174,7 +174,10 @@ func OpenBroker(ctx context.Context, o BrokerOptions) (*Broker, error) {
 func (b *Broker) openGateways(ctx context.Context) error {
 	if err := b.Parts.Store.Patiently(ctx, "records of A2A", func(ctx context.Context) (err error) {
 		b.A2ARecords, err = b.Parts.Store.Bucket(ctx, api.A2ABucket, "what is to be done for clients of A2A", 0)
-		return err
+		if err != nil {
+			return err
+		}
+		return b.Parts.Store.Complete(ctx) // all are made, but for those of MACP
 	}); err != nil {
 		return err
 	}

@@ -207,6 +207,8 @@ func (e *examiner) connect(url string) *nats.Conn {
 		return nc
 	case untrusted:
 		e.add(Warn, "nats", Untrusted(err, "--nats-ca"), "%s: %v", url, err)
+	case WrongTLS(err, "--nats-ca") != "":
+		e.add(Fail, "nats", WrongTLS(err, "--nats-ca"), "%s: %v", url, err)
 	case !dialing && !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrNoInfoReceived): // or nobody answers the login
 		e.add(Fail, "login", "'parley nats-config --data "+e.o.Data+"' prints the configuration that the server needs.", "%s refuses the broker's login: %v", url, err)
 	default:

@@ -1,10 +1,8 @@
 package server
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/parley-asp/parley/api"
 )
@@ -16,27 +14,17 @@ func (e *examiner) storeWritable(dir string) {
 	if info, err := os.Stat(filepath.Join(dir, BrokerSeed)); err == nil {
 		broker, _, known = ownerOf(info)
 	}
-	root := filepath.Join(dir, "nats")
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
+	streams, _ := filepath.Glob(filepath.Join(dir, "nats", "jetstream", "*", "streams", "*")) // the pattern is good
+	for _, stream := range streams {
+		info, err := os.Stat(stream)
+		if err != nil || !info.IsDir() {
+			continue
 		}
 		user, _, _ := ownerOf(info)
-		if info.Mode()&0o200 == 0 || known && broker > 0 && user != broker {
-			e.add(Fail, "data", "chown -R it, and chmod -R u+w it, for the broker's user.", "the broker's user cannot write %s", path)
-			return fs.SkipAll
+		if info.Mode()&0o222 == 0 || known && broker > 0 && user == 0 && info.Mode()&0o022 == 0 {
+			e.add(Fail, "data", "chown -R it, and chmod -R u+w it, for the broker's user.", "the broker's user cannot write %s", stream)
+			return
 		}
-		if below, _ := filepath.Rel(root, path); strings.Count(below, string(filepath.Separator)) >= 3 { // a stream
-			return fs.SkipDir
-		}
-		return nil
-	})
-	if err != nil {
-		e.add(Fail, "data", "Let the broker's user read and write it.", "%v", err)
 	}
 }
 

@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/test/testkit"
@@ -41,11 +44,62 @@ func TestStreamLost(t *testing.T) {
 		testkit.Must(t, os.Rename(away, found[0]))
 		testkit.Must(t, runs(t, o))
 	}
-	found, err := filepath.Glob(filepath.Join(o.Data, "nats", "jetstream", "*", "streams", api.CaseLogStream))
+	removes := func(names ...string) {
+		for _, name := range names {
+			found, err := filepath.Glob(filepath.Join(o.Data, "nats", "jetstream", "*", "streams", name))
+			testkit.Must(t, err)
+			testkit.Must(t, os.RemoveAll(found[0]))
+		}
+	}
+	removes(api.SessionsStream, api.InboxStream, api.LogStream)
+	if err := runs(t, o); !errors.Is(err, store.ErrLost) {
+		t.Errorf("without several it starts with %v", err)
+	}
+	archives := o.Archive
+	o.Archive, o.Lost = archive.Policy{}, []string{api.SessionsStream}
+	testkit.Must(t, runs(t, o))
+	o.Archive, o.Lost = archives, nil // it has the archive still
+	testkit.Must(t, runs(t, o))
+}
+
+// A store that has lost the stream that says how many shards it has is not taken for one of one.
+func TestShardsLost(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Shards: 2}
+	testkit.Must(t, runs(t, o))
+	found, err := filepath.Glob(filepath.Join(o.Data, "nats", "jetstream", "*", "streams", api.ShardsStream))
 	testkit.Must(t, err)
 	testkit.Must(t, os.RemoveAll(found[0]))
-	o.Lost = []string{api.CaseLogStream}
+	for _, o.Shards = range []int{1, 2} {
+		if err := runs(t, o); !errors.Is(err, store.ErrLost) {
+			t.Errorf("with --shards %d it starts with %v", o.Shards, err)
+		}
+	}
+	o.Lost = []string{api.ShardsStream}
+	o.Shards = 1
+	if err := runs(t, o); !errors.Is(err, store.ErrShards) {
+		t.Errorf("as one of one shard it starts with %v", err)
+	}
+	o.Shards = 2
 	testkit.Must(t, runs(t, o))
 	o.Lost = nil
 	testkit.Must(t, runs(t, o))
+}
+
+// What others have in the account is theirs to remove.
+func TestStreamOfOthersRemoved(t *testing.T) {
+	t.Parallel()
+	p, o := configuredServer(t)
+	testkit.Must(t, runs(t, o))
+	nc, stop, err := server.Store(o)
+	testkit.Must(t, err)
+	defer stop()
+	js, err := jetstream.New(nc)
+	testkit.Must(t, err)
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: api.SessionsStream + "_COPY", Mirror: &jetstream.StreamSource{Name: api.SessionsStream}})
+	testkit.Must(t, err)
+	testkit.Must(t, runs(t, o))
+	testkit.Must(t, js.DeleteStream(t.Context(), api.SessionsStream+"_COPY"))
+	testkit.Must(t, runs(t, o))
+	p.Stop()
 }

@@ -71,7 +71,6 @@ func (b *Broker) openParts(ctx context.Context) (err error) {
 		{"availability", b.openAvailability},
 		{"calls for proposals", b.openProposals},
 		{"verbs", b.openVerbs},
-		{"streams", b.Parts.Store.Complete},
 	} {
 		if err := b.Parts.Store.Patiently(ctx, part.what, part.open); err != nil {
 			return fmt.Errorf("%s: %w", part.what, err)

@@ -137,7 +137,7 @@ func WrongTLS(err error, flag string) string {
 		return ""
 	case untrusted:
 		return "The server's certificate is not trusted. " + Untrusted(err, flag)
-	case network != nil && network.Op == "remote error", strings.Contains(err.Error(), "closed by remote after TLS handshake"):
+	case network != nil && network.Op == "remote error" && strings.Contains(err.Error(), "certificate"), strings.Contains(err.Error(), "closed by remote after TLS handshake"):
 		return "The server lets in only clients with a certificate that it trusts. --tls-cert and --tls-key name one."
 	}
 	return ""

@@ -22,15 +22,22 @@ const keepsKey = "parley-keeps"
 
 // keeps are such streams. The others are derived from them, or are about what brokers do now.
 func keeps(name string) bool {
-	return strings.HasPrefix(name, api.SessionsStream) || slices.Contains([]string{
-		api.CaseLogStream, api.LogStream, api.ArchiveStream, api.ArchiveIndexStream, api.StreamOf(api.AgentsBucket), api.StreamOf(api.SchemasBucket),
+	return isTranscripts(name) || slices.Contains([]string{
+		api.ShardsStream, api.CaseLogStream, api.LogStream, api.ArchiveStream, api.ArchiveIndexStream, api.StreamOf(api.AgentsBucket), api.StreamOf(api.SchemasBucket),
 		api.StreamOf(api.KeysBucket), api.StreamOf(api.LedgerBucket), api.StreamOf(api.PrivateBucket), api.StreamOf(api.MACPBucket), api.StreamOf(api.A2ABucket),
+		api.StreamOf(api.WakeupsBucket),
 	}, name)
 }
 
+func isTranscripts(name string) bool { return api.Unsharded(name) == api.SessionsStream }
+
 // lost are the streams that a store lacks, of those that it keeps.
-func lost(ctx context.Context, js jetstream.JetStream, shards int) ([]string, error) {
+func lost(ctx context.Context, js jetstream.JetStream) ([]string, error) {
 	there, err := streamNames(ctx, js)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := shardsOf(ctx, js)
 	if err != nil {
 		return nil, err
 	}
@@ -42,13 +49,18 @@ func lost(ctx context.Context, js jetstream.JetStream, shards int) ([]string, er
 			return nil, err
 		}
 		for name := range strings.FieldsSeq(known.CachedInfo().Config.Metadata[keepsKey]) {
-			missing[name] = !there[name]
+			missing[name] = keeps(name) && !there[name]
 		}
 	}
-	if there[api.InboxStream] || there[api.LogStream] { // they are made after all transcripts'
-		for n := range max(1, shards) {
-			name := api.ShardName(api.SessionsStream, n)
-			missing[name] = !there[name]
+	for name := range there {
+		switch {
+		case isTranscripts(name) && name != first: // made after the stream that says how many there are
+			missing[api.ShardsStream] = !there[api.ShardsStream]
+		case name == api.InboxStream, keeps(name) && name != first && name != api.ShardsStream: // made after all transcripts'
+			for n := range max(1, shards) {
+				name := api.ShardName(api.SessionsStream, n)
+				missing[name] = !there[name]
+			}
 		}
 	}
 	maps.DeleteFunc(missing, func(_ string, is bool) bool { return !is })
@@ -60,9 +72,12 @@ func (s *Store) refuseLost(ctx context.Context) error {
 	if s.o.Restoring {
 		return nil
 	}
-	names, err := lost(ctx, s.js, s.shards)
+	names, err := lost(ctx, s.js)
 	if err != nil {
 		return err
+	}
+	if len(s.o.Lost) > 0 && len(names) == 0 {
+		s.o.Log.Warn("the store has lost nothing: leave --accept-lost out, or the next loss is accepted too")
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(s.o.Lost, name) })
 	if len(names) > 0 {
@@ -71,7 +86,7 @@ func (s *Store) refuseLost(ctx context.Context) error {
 	return nil
 }
 
-// Complete notes which streams the store has, once all are made.
+// Complete notes which streams the store has.
 func (s *Store) Complete(ctx context.Context) error {
 	there, err := streamNames(ctx, s.js)
 	if err != nil {
@@ -90,7 +105,7 @@ func (s *Store) Complete(ctx context.Context) error {
 		config.Metadata = map[string]string{}
 	}
 	config.Metadata[keepsKey] = names
-	_, err = s.js.UpdateStream(ctx, config)
+	_, err = create(ctx, func(ctx context.Context) (jetstream.Stream, error) { return s.js.UpdateStream(ctx, config) })
 	return err
 }
 

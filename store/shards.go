@@ -239,6 +239,18 @@ func (s *Store) countShards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(s.o.Lost, api.ShardsStream) && known == 1 {
+		there, err := streamNames(ctx, s.js)
+		if err != nil {
+			return err
+		}
+		known = 0
+		for name := range there {
+			if isTranscripts(name) {
+				known++
+			}
+		}
+	}
 	s.shards = max(1, s.o.Shards)
 	if known > 0 && known != s.shards {
 		return fmt.Errorf("%w: %d, not %d", ErrShards, known, s.shards)

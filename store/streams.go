@@ -43,10 +43,10 @@ func (s *Store) openStreams(ctx context.Context) error {
 	if err := s.admissible(ctx); err != nil {
 		return err
 	}
-	if err := s.countShards(ctx); err != nil {
+	if err := s.refuseLost(ctx); err != nil {
 		return err
 	}
-	if err := s.refuseLost(ctx); err != nil {
+	if err := s.countShards(ctx); err != nil {
 		return err
 	}
 	retention, err := s.retention(ctx)
@@ -223,8 +223,13 @@ func (s *Store) inboxAge(ctx context.Context) (time.Duration, error) {
 // cannot become one later.
 func (s *Store) retention(ctx context.Context) (jetstream.RetentionPolicy, error) {
 	known, err := s.js.Stream(ctx, api.SessionsStream)
+	archived := s.o.Archive
+	if errors.Is(err, jetstream.ErrStreamNotFound) && slices.Contains(s.o.Lost, api.SessionsStream) {
+		_, none := s.js.Stream(ctx, api.ArchiveStream)
+		archived = archived || none == nil
+	}
 	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound) && s.o.Archive:
+	case errors.Is(err, jetstream.ErrStreamNotFound) && archived:
 		return jetstream.WorkQueuePolicy, nil
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return jetstream.LimitsPolicy, nil

@@ -64,9 +64,10 @@ func (x *Reads) SessionList(ctx context.Context, c api.Caller, q api.ListSession
 				return api.Sessions{}, err
 			}
 		}
-		if len(page.Items) > 0 {
+		if len(page.Items) > 0 && len(named) < most {
 			return api.Sessions{Sessions: page.Items}, nil
 		}
+		page = api.NewPage[api.SessionSummary](q.Limit)
 	}
 	last, err := sessionlist.ParseCursor(q.Cursor)
 	if err != nil {

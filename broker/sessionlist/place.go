@@ -78,8 +78,8 @@ func NoCursor() error {
 	return session.Refuse(session.MalformedEnvelope, "cursor is next of the page before").With(map[string]string{"path": "/cursor"})
 }
 
-// near is how far an id's time may be from the opening: agents' clocks differ, and some sign in advance.
-const near = time.Hour
+// near is how far an id's time may be from the opening: agents' clocks differ.
+const near = 5 * time.Minute
 
 // OpenedApart is Row.Opened of a session that was opened at a time.
 func OpenedApart(id performatives.SessionID, at time.Time) int64 {

@@ -118,10 +118,13 @@ func (s runs) before(run, at int) iter.Seq[uint32] {
 	}
 }
 
-// between are the rows from one to another, the last first, without that one.
-func (s runs) between(from, end order) iter.Seq[uint32] {
+// between are the rows from one to another, the last first.
+func (s runs) between(from, to order) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		run, at, _ := s.search(end)
+		run, at, there := s.search(to)
+		if there {
+			at++
+		}
 		for r := range s.before(run, at) {
 			if from(r) < 0 || !yield(r) {
 				return

@@ -211,7 +211,7 @@ func TestBeginning(t *testing.T) {
 	t.Parallel()
 	table := newTable()
 	const hashed, honest, later = "f47ac10b-58cc-7372-8567-0e02b2c3d479", "019478a3-0001-7def-8a12-000000000001", "019478a3-0002-7def-8a12-000000000001"
-	for n, id := range []performatives.SessionID{hashed, "f47ac10c-58cc-7372-8567-0e02b2c3d479", honest, later} {
+	for n, id := range []performatives.SessionID{hashed, "f47ac10c-58cc-7372-8567-0e02b2c3d479", honest, later, "ffffffff-ffff-7fff-bfff-ffffffffffff"} {
 		a := performatives.Agent(fmt.Sprintf("agent://acme.com/%d", n%3))
 		table.put(id, Row{Opened: OpenedApart(id, time.Date(2025, 1, 18, 0, 0, n, 0, time.UTC)), Entries: 1, Participants: []performatives.Agent{a}})
 	}
@@ -227,6 +227,7 @@ func TestBeginning(t *testing.T) {
 		honest:               {honest},
 		"zzzzzzzz":           nil,
 		honest + "0":         nil,
+		"ffffffff":           {"ffffffff-ffff-7fff-bfff-ffffffffffff"},
 	} {
 		if got := idsOf(newestOf(table.beginning(table.all, prefix, 9), 9)); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", prefix, got, want)

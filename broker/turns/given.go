@@ -171,8 +171,13 @@ func (g *givenOfInbox) news(ctx context.Context) (*api.Snapshot, error) {
 		if err != nil || next == nil {
 			return nil, err
 		}
-		if g.position = next.position + 1; next.sequence < g.heads[next.id] {
-			continue
+		g.position = next.position + 1
+		if ahead := g.heads[next.id]; next.sequence < ahead {
+			state, _, err := g.t.o.Look(ctx, g.caller.Agent, next.id)
+			if err != nil || ahead <= state.Next {
+				continue
+			}
+			delete(g.heads, next.id) // it was of the store before it was restored
 		}
 		since := max(next.since, g.heads[next.id])
 		found, err := g.snapshot(ctx, next.id, &since)

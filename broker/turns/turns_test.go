@@ -325,6 +325,10 @@ func TestWaitForTurn(t *testing.T) {
 	} else if got = w.waits(w.Tokens[seller], fmt.Sprintf(`"since":%q`, got.Cursor)); !got.Nothing {
 		t.Errorf("then the seller is told %+v", got)
 	}
+	before := w.waits(w.Tokens[seller], fmt.Sprintf(`"since":"i1,,%s:99"`, next))
+	if got := w.waits(w.Tokens[seller], fmt.Sprintf(`"since":%q`, before.Cursor)); before.Nothing || got.Nothing || got.Snapshot.Session != next || strings.Contains(string(got.Cursor), ":99") {
+		t.Errorf("with a head beyond the end of a session the seller is told %+v, then %+v", before, got)
+	}
 	outside, none := w.Send("POST", "/v1/asp/turns/wait", w.Tokens[other], "{"+in+"}"),
 		w.Send("POST", "/v1/asp/turns/wait", w.Tokens[other], fmt.Sprintf(`{"sessionId":%q}`, testkit.NewSession()))
 	if outside.Refused(http.StatusNotFound, session.UnknownSession); !bytes.Equal(outside.Body, none.Body) {

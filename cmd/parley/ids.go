@@ -43,9 +43,12 @@ func (c connection) sessionID(ctx context.Context, arg string) (performatives.Se
 		}
 		return id, nil
 	}
-	found, err := c.sessionsFrom(ctx, arg, 2)
+	found, more, err := c.sessionsFrom(ctx, arg, 2)
 	if err != nil {
 		return "", err
+	}
+	if more && len(found) < 2 {
+		return "", usage(fmt.Errorf("%s may begin the ids of several sessions: give 8 or more characters", arg))
 	}
 	ids := make([]string, len(found))
 	for i, s := range found {
@@ -64,11 +67,12 @@ func (c connection) agreementOf(ctx context.Context, arg string) (q api.GetAgree
 	return q, err
 }
 
-// sessionsFrom returns sessions whose id begins with a prefix. One of less than eight letters finds only some of the newest.
-func (c connection) sessionsFrom(ctx context.Context, prefix string, limit int) ([]api.SessionSummary, error) {
+// sessionsFrom returns sessions whose id begins with a prefix. For one of less than eight letters the broker looks at the
+// newest sessions: more says that there are others.
+func (c connection) sessionsFrom(ctx context.Context, prefix string, limit int) (found []api.SessionSummary, more bool, err error) {
 	page, err := client.Do(ctx, c, api.SessionList, api.ListSessions{Limit: api.MaxPage, Search: prefix})
-	found := slices.DeleteFunc(page.Sessions, func(s api.SessionSummary) bool { return !strings.HasPrefix(string(s.Session), prefix) })
-	return found[:min(limit, len(found))], err
+	found = slices.DeleteFunc(page.Sessions, func(s api.SessionSummary) bool { return !strings.HasPrefix(string(s.Session), prefix) })
+	return found[:min(limit, len(found))], page.Next != "", err
 }
 
 // escalationID returns the only escalation whose id begins with the argument.
@@ -139,7 +143,7 @@ func completions(cmd *cobra.Command, candidates completer, prefix string) ([]cob
 
 // completeSessions completes the ids of sessions, newest first.
 func completeSessions(ctx context.Context, c connection, prefix string) (found []cobra.Completion, err error) {
-	sessions, err := c.sessionsFrom(ctx, prefix, maxCompletions)
+	sessions, _, err := c.sessionsFrom(ctx, prefix, maxCompletions)
 	for _, s := range sessions {
 		found = append(found, cobra.CompletionWithDesc(string(s.Session), completionText(s.State.String(), s.Purpose)))
 	}
