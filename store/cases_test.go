@@ -46,7 +46,7 @@ func TestCaseLogsMoveOnce(t *testing.T) {
 	put("asp.case.acme_com.e1", `{"case":{"opened":true},"event":{"kind":"opened"}}`)
 
 	for range 2 {
-		opened, err := store.Open(t.Context(), store.Options{Conn: nc})
+		opened, err := store.Open(t.Context(), store.Options{Conn: nc, Lost: []string{api.SessionsStream}})
 		natskit.Must(t, err)
 		opened.Close()
 	}
