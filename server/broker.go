@@ -43,7 +43,7 @@ type BrokerOptions struct {
 	Feeds       *nats.Conn        // a third, for consumers; nil is Conn
 	Replicas    int               // of each stream; 0 is as many as it has, 1 for a new one
 	Shards      int               // of the store (store.Options)
-	Lost        []string          // likewise
+	Lost        []string          // streams that the store may lack (store.Options)
 	Escalations *escalation.Rules // who decides what; checked; nil is everybody who may
 
 	// Similar compares a task with cards by meaning, and Probe asks agents elsewhere; nil does not.

@@ -71,7 +71,7 @@ func TestCertificateEarly(t *testing.T) {
 }
 
 // What to do about a certificate that does not verify depends on why.
-func TestUntrusted(t *testing.T) {
+func TestWrongTLS(t *testing.T) {
 	t.Parallel()
 	leaf := &x509.Certificate{DNSNames: []string{"a.example"}}
 	for want, why := range map[string]error{
@@ -79,7 +79,7 @@ func TestUntrusted(t *testing.T) {
 		"Ask for a name that it has.":               x509.HostnameError{Certificate: leaf, Host: "b.example"},
 		"Set --tls-ca to the file of its CA.":       x509.UnknownAuthorityError{Cert: leaf},
 	} {
-		if got := Untrusted(&tls.CertificateVerificationError{Err: why}, "--tls-ca"); got != want {
+		if got := WrongTLS(&tls.CertificateVerificationError{Err: why}, "--tls-ca"); got != "The server's certificate is not trusted. "+want {
 			t.Errorf("%v: %q, want %q", why, got, want)
 		}
 	}

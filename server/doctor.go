@@ -36,6 +36,7 @@ type examiner struct {
 	o        Options
 	now      func() time.Time
 	running  bool // a broker of this installation serves
+	lost     bool // the broker's key is, and it was said
 	findings []Finding
 }
 

@@ -148,10 +148,10 @@ func (e *examiner) keys(dir string, store bool) {
 	var missing []string
 	key, err := readBrokerKey(dir)
 	_, forged := errors.AsType[*performatives.HistoryError](err)
-	lost := errors.Is(err, ErrKeyLost)
+	e.lost = errors.Is(err, ErrKeyLost)
 	_, unread := ReadSeed(filepath.Join(dir, BrokerSeed))
 	switch {
-	case lost || forged:
+	case e.lost || forged:
 		fault(Fail, "Restore "+BrokerSeed+", "+BrokerKeysFile+" and "+BrokerSecret+" from a backup or another broker: without them the broker does not start.", "%s: %v", dir, err)
 	case err == nil && store && foreign(dir, key):
 		fault(Fail, "Restore "+BrokerSeed+" from a backup, and with it "+BrokerKeysFile+" and "+BrokerSecret+" if the key was rotated: with this one the broker does not start.",
@@ -173,7 +173,7 @@ func (e *examiner) keys(dir string, store bool) {
 		path := filepath.Join(dir, name)
 		text, err := os.ReadFile(path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && name == BrokerSeed && lost:
+		case errors.Is(err, fs.ErrNotExist) && name == BrokerSeed && e.lost:
 			// It was said.
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, name)

@@ -199,14 +199,11 @@ func (e *examiner) connect(url string) *nats.Conn {
 	}
 	how = append(append(how, e.o.NATSOptions...), e.o.TLS.Client(url)...)
 	nc, err := nats.Connect(url, append(how, nats.Timeout(examineWithin), nats.NoReconnect(), nats.Name("parley doctor"))...)
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	network, ok := errors.AsType[*net.OpError](err)
 	dialing := ok && network.Op == "dial"
 	switch {
 	case err == nil:
 		return nc
-	case untrusted:
-		e.add(Warn, "nats", Untrusted(err, "--nats-ca"), "%s: %v", url, err)
 	case WrongTLS(err, "--nats-ca") != "":
 		e.add(Fail, "nats", WrongTLS(err, "--nats-ca"), "%s: %v", url, err)
 	case !dialing && !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrNoInfoReceived): // or nobody answers the login

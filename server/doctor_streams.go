@@ -59,7 +59,7 @@ func (e *examiner) streams(found store.Examination, stored bool) {
 		}
 		fault(status, "", "serve makes %s", strings.Join(found.Missing, ", "))
 	}
-	if err := CheckKeys(e.o.Data, found.Keys); errors.Is(err, ErrKeyLost) || errors.Is(err, ErrKeyReplaced) {
+	if err := CheckKeys(e.o.Data, found.Keys); (errors.Is(err, ErrKeyLost) || errors.Is(err, ErrKeyReplaced)) && !e.lost {
 		e.add(Fail, "keys", "Copy them from another broker, or from a backup.", "%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(e.o.Data, BrokerSeed)); err != nil && found.Acts+found.Archived > 0 && !stored {

@@ -131,27 +131,21 @@ func pool(file string) (*x509.CertPool, error) {
 // WrongTLS says what to do about a TLS handshake that failed, "" for another error; flag names the CA.
 func WrongTLS(err error, flag string) string {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	invalid, _ := errors.AsType[x509.CertificateInvalidError](err)
+	_, other := errors.AsType[x509.HostnameError](err)
 	network, _ := errors.AsType[*net.OpError](err)
+	const distrusted = "The server's certificate is not trusted. "
 	switch {
 	case err == nil:
 		return ""
+	case untrusted && invalid.Reason == x509.Expired && invalid.Cert != nil:
+		return distrusted + "Renew it, and check this machine's clock."
+	case untrusted && other:
+		return distrusted + "Ask for a name that it has."
 	case untrusted:
-		return "The server's certificate is not trusted. " + Untrusted(err, flag)
+		return distrusted + "Set " + flag + " to the file of its CA."
 	case network != nil && network.Op == "remote error" && strings.Contains(err.Error(), "certificate"), strings.Contains(err.Error(), "closed by remote after TLS handshake"):
 		return "The server lets in only clients with a certificate that it trusts. --tls-cert and --tls-key name one."
 	}
 	return ""
-}
-
-// Untrusted is what to do about a certificate of a server that does not verify; flag names its CA.
-func Untrusted(err error, flag string) string {
-	invalid, _ := errors.AsType[x509.CertificateInvalidError](err)
-	_, other := errors.AsType[x509.HostnameError](err)
-	switch {
-	case invalid.Reason == x509.Expired && invalid.Cert != nil:
-		return "Renew it, and check this machine's clock."
-	case other:
-		return "Ask for a name that it has."
-	}
-	return "Set " + flag + " to the file of its CA."
 }

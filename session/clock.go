@@ -53,7 +53,16 @@ func (s *State) mostPaused() time.Duration {
 
 // wall turns a time on the session's clock into the broker's, given what is
 // banked at a time. A paused session's deadlines move on as it waits.
-func (s *State) wall(onClock, at time.Time) time.Time { return onClock.Add(s.bankedAt(at)) }
+func (s *State) wall(onClock, at time.Time) time.Time {
+	moved := onClock.Add(s.bankedAt(at))
+	if moved.After(latest) {
+		return latest
+	}
+	return moved
+}
+
+// latest is the last millisecond that RFC 3339 can write.
+var latest = time.Date(9999, 12, 31, 23, 59, 59, 999_000_000, time.UTC)
 
 // Deadlines are those in force at a time, the earliest first.
 func (s *State) Deadlines(at time.Time) []Deadline { return s.deadlines(nil, at) }

@@ -42,7 +42,11 @@ func (s *Store) Patiently(ctx context.Context, what string, do func(context.Cont
 		}
 		if now := time.Now(); now.Sub(warned) >= warnEvery {
 			warned = now
-			s.o.Log.Warn("waiting for JetStream", zap.String("for", what), zap.Error(err))
+			text := "waiting for JetStream"
+			if refused, ok := errors.AsType[*jetstream.APIError](err); ok && refused.ErrorCode == noPeers {
+				text = "waiting for NATS servers: fewer are there than replicas"
+			}
+			s.o.Log.Warn(text, zap.String("for", what), zap.Error(err))
 		}
 		if err := background.Pause(ctx, retryAfter); err != nil {
 			return err

@@ -180,20 +180,16 @@ func (l *List) Names(ctx context.Context, id performatives.SessionID, a performa
 // Page lists at most n sessions of a selection that are in a state ("" is any),
 // the newest first, before a place.
 func (l *List) Page(ctx context.Context, selection Selection, state string, before Place, n int) ([]Place, error) {
-	if err := background.Await(ctx, l.loaded); err != nil {
-		return nil, err
-	}
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	var found []Place
-	for _, sorted := range selection(l.table) {
-		found = append(found, l.table.newest(sorted, state, before, n)...)
-	}
-	return newestOf(found, n), nil
+	return l.find(ctx, selection, n, func(sorted runs) []Place { return l.table.newest(sorted, state, before, n) })
 }
 
 // Beginning lists at most n sessions of a selection whose id begins with a prefix of eight letters or more.
 func (l *List) Beginning(ctx context.Context, selection Selection, prefix string, n int) ([]Place, error) {
+	return l.find(ctx, selection, n, func(sorted runs) []Place { return l.table.beginning(sorted, prefix, n) })
+}
+
+// find lists the n newest of what is found in each part of a selection, once memory has all sessions.
+func (l *List) find(ctx context.Context, selection Selection, n int, in func(runs) []Place) ([]Place, error) {
 	if err := background.Await(ctx, l.loaded); err != nil {
 		return nil, err
 	}
@@ -201,7 +197,7 @@ func (l *List) Beginning(ctx context.Context, selection Selection, prefix string
 	defer l.mu.RUnlock()
 	var found []Place
 	for _, sorted := range selection(l.table) {
-		found = append(found, l.table.beginning(sorted, prefix, n)...)
+		found = append(found, in(sorted)...)
 	}
 	return newestOf(found, n), nil
 }

@@ -53,14 +53,15 @@ func inFile(name string) (all []agreement.Document, rows []api.AgreementRow, is 
 }
 
 func agreementLs() *cobra.Command {
-	return connects(&cobra.Command{
+	var l listing
+	cmd := &cobra.Command{
 		Use: "ls [SESSION | FILE]", Short: "list agreements", Args: args(cobra.MaximumNArgs(1)),
 		Long:              "Lists the agreements of all your sessions, the newest session first, or of one.",
 		Example:           "  parley agreement ls\n  parley agreement ls " + exampleSession,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, rows, is, err := inFile(strings.Join(args, ""))
-			list := api.Agreements{Agreements: rows}
+			list, next := api.Agreements{Agreements: rows}, ""
 			if !is {
 				err = with(cmd, func(ctx context.Context, c connection) (err error) {
 					var q api.ListAgreements
@@ -69,16 +70,20 @@ func agreementLs() *cobra.Command {
 							return err
 						}
 					}
-					list, _, err = pages(ctx, c, api.AgreementList, q, listing{})
+					list, next, err = pages(ctx, c, api.AgreementList, q, l)
 					return err
 				})
 			}
 			if err != nil {
 				return err
 			}
-			return show(cmd, list.Agreements, func(s render.Style) string { return render.Agreements(list.Agreements, s) })
+			defer more(cmd, next)
+			return show(cmd, list, func(s render.Style) string { return render.Agreements(list.Agreements, s) })
 		},
-	})
+	}
+	l.flags(cmd)
+	before(cmd, l.check)
+	return connects(cmd)
 }
 
 func agreementExport() *cobra.Command {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -244,17 +243,14 @@ func explain(cmd *cobra.Command, err error) error {
 	url = natslogin.WithoutPassword(url)
 	var hint string
 	_, unreachable := errors.AsType[*net.OpError](err)
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	_, refused := errors.AsType[*session.Refusal](err)
 	switch {
 	case errors.Is(err, &session.Refusal{Code: session.Unavailable}):
 		hint = "Run the command again. If that does not help, the broker's log says why, and /readyz on its --monitor."
 	case err == nil, refused:
 		return err
-	case untrusted:
-		hint = "The certificate of the server at " + url + " is not trusted. " + server.Untrusted(err, "--tls-ca")
-	case text(cmd, "tls-cert") == "" && (strings.Contains(err.Error(), "tls: certificate required") || strings.Contains(err.Error(), "closed by remote after TLS handshake")):
-		hint = "The server at " + url + " lets in only clients with a certificate. --tls-cert and --tls-key name one."
+	case server.WrongTLS(err, "--tls-ca") != "":
+		hint = "TLS with " + url + " failed. " + server.WrongTLS(err, "--tls-ca")
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
 		hint = "The broker at " + url + " refused this login.\nLog in as a registered principal with --as agent://… --key alpha.nk, whose login key is in alpha.login.nk, or as the operator with --data DIR, which holds " + server.OperatorSeed + "."
 	case errors.Is(err, natslogin.ErrNonce):

@@ -27,7 +27,7 @@ type kit struct {
 }
 
 func (k *kit) flags(flags *pflag.FlagSet) {
-	flags.BoolVar(&k.readyJSON, "ready-json", false, "print a line of JSON on standard output once the broker serves: version, pid, nats, websocket, http, macp, key")
+	flags.BoolVar(&k.readyJSON, "ready-json", false, "print a line of JSON on standard output once the broker serves: version, pid, nats, websocket, http, macp, monitor, key")
 	flags.BoolVar(&k.testClock, "test-clock", false, "let lines on standard input such as 'advance 24h' move the broker's clock; each is answered by a line of JSON; with --dev only")
 }
 
@@ -53,6 +53,7 @@ type ready struct {
 	Websocket string            `json:"websocket,omitzero"`
 	HTTP      string            `json:"http,omitzero"`
 	MACP      string            `json:"macp,omitzero"`
+	Monitor   string            `json:"monitor,omitzero"`
 	Key       performatives.Key `json:"key"` // verifies receipts and transcripts
 }
 
@@ -62,6 +63,9 @@ func (k *kit) serves(ctx context.Context, n *server.Server, scheme string, in io
 		r := ready{Version: api.Version, PID: os.Getpid(), NATS: n.URL, Websocket: n.WebsocketURL, MACP: n.MACPAddr, Key: n.Broker.Command.Key()}
 		if n.HTTPAddr != "" {
 			r.HTTP = scheme + "://" + n.HTTPAddr
+		}
+		if n.MonitorAddr != "" {
+			r.Monitor = "http://" + n.MonitorAddr
 		}
 		if err := printLine(out, r); err != nil {
 			return err
