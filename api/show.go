@@ -271,6 +271,12 @@ func Summarise(s *session.State, you performatives.Member, at time.Time) Session
 	return row
 }
 
+// Asked is what of the row somebody sees who was asked to join, and may not read the session.
+func (r SessionSummary) Asked() SessionSummary {
+	r.Turns, r.LastTurn, r.Amount, r.Agreed, r.Closing, r.Waiting = 0, 0, nil, false, "", nil
+	return r
+}
+
 // amountOf is the amount of the offer that was accepted last, else of the newest open one.
 func amountOf(s *session.State, at time.Time) *escalation.Amount {
 	var open *session.Offer

@@ -120,3 +120,31 @@ func TestListAfterRestart(t *testing.T) {
 		return len(left.State.Subjects) == len(open)
 	})
 }
+
+// A delegate who has not joined sees who asks it, and nothing of the deal.
+func TestListedBeforeJoining(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{})
+	a, b, checks := w.Principal(alpha), w.Principal(beta), w.Principal("agent://law.org/checks")
+	id := testkit.NewSession()
+	a.Say(id, testkit.Invitation(b.Agent))
+	b.Say(id, &performatives.AcceptBody{ReferenceID: "inv"})
+	b.Say(id, testkit.Offer("p1", 95))
+	asked := a.Say(id, &performatives.DelegateBody{TargetAgent: checks.Agent, Scope: "is it legal?", Authority: "advisory"})
+	row := func() api.SessionSummary {
+		t.Helper()
+		page, err := client.Do(w.Ctx, w.Client(checks.Agent), api.SessionList, api.ListSessions{})
+		testkit.Must(t, err)
+		if len(page.Sessions) != 1 {
+			t.Fatalf("it lists %+v", page.Sessions)
+		}
+		return page.Sessions[0]
+	}
+	if got := row(); got.Amount != nil || got.Turns > 0 || got.LastTurn > 0 || got.Waiting != nil || got.State != session.Conversing {
+		t.Errorf("before it joins: %+v", got)
+	}
+	checks.Say(id, &performatives.AcceptBody{ReferenceID: string(asked.Message)})
+	if got := row(); got.LastTurn == 0 {
+		t.Errorf("after it has joined: %+v", got)
+	}
+}

@@ -27,8 +27,12 @@ func (b *AcceptBody) Because(reason string) { b.Reason = reason }
 
 // Text is how the act reads.
 func (b *AcceptBody) Text() Text {
+	var much Word
+	if b.Quantity != nil {
+		much = Word{Lead: ", quantity ", Name: "quantity", Text: inFull(*b.Quantity)}
+	}
 	return Text{
-		Line:  words("", Word{Kind: Reference, Text: b.ReferenceID}),
+		Line:  words("", Word{Kind: Reference, Text: b.ReferenceID}, much),
 		Below: below(append([]Part{Prose{Text: b.Reason}}, b.remarks()...)...),
 	}
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -67,8 +68,8 @@ func (t *Command) answers(id string) error {
 // offer judges a new offer: its id, whom it is for, its schema, the mode's rules.
 func (t *Command) offer(o *Offer) error {
 	t.offering = o
-	if !t.Before(3) && !o.Expires.IsZero() && !t.Now.Before(o.Expires) {
-		return Refuse(StaleTimestamp, "validUntil has passed, so nobody could answer the offer")
+	if err := t.alive(o.Expires); err != nil && !t.Before(3) {
+		return err
 	}
 	if o.Expires.IsZero() && t.Mode.Validity != nil {
 		o.Expires = t.Now.Add(t.Mode.Validity(&t.State))
@@ -86,6 +87,14 @@ func (t *Command) offer(o *Offer) error {
 		return err
 	}
 	return judge(t.Mode.Offering, t)
+}
+
+// alive refuses what would be over before it begins.
+func (t *Command) alive(until time.Time) error {
+	if until.IsZero() || t.Now.Before(until) {
+		return nil
+	}
+	return Refuse(StaleTimestamp, "validUntil has passed")
 }
 
 // addresses finds the side that is to answer. A delegate stands for its principal.

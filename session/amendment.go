@@ -1,13 +1,17 @@
 package session
 
-import "github.com/parley-asp/parley/performatives"
+import (
+	"fmt"
+
+	"github.com/parley-asp/parley/performatives"
+)
 
 // amends judges a PROPOSE of other obligations in place of those that are still due.
 func (t *Command) amends(o *Offer, reference string) error {
 	t.offering = o
 	o.Kind, o.Supersedes = anAmendment, reference
-	if !o.Expires.IsZero() && !t.Now.Before(o.Expires) {
-		return Refuse(StaleTimestamp, "validUntil has passed, so nobody could answer the offer")
+	if err := t.alive(o.Expires); err != nil {
+		return err
 	}
 	c, ok := t.Commitment(reference)
 	if !ok {
@@ -32,12 +36,20 @@ func (t *Command) amends(o *Offer, reference string) error {
 // amendable refuses to replace what is not due any more, and more obligations than a session has.
 func (t *Command) amendable(commitment string, amended []performatives.Obligation) error {
 	more := 0
-	for _, a := range amended {
+	for i, a := range amended {
 		o, has := t.Obligation(commitment, a.ID)
 		if !has {
 			more++
-		} else if err := stillDue(o); err != nil {
+			continue
+		}
+		if err := stillDue(o); err != nil {
 			return err
+		}
+		if a.Party != o.Party && !t.event.Replayed {
+			return RefuseSchema(Fault{
+				Path: fmt.Sprintf("/terms/obligations/%d/party", i), Rule: "party",
+				Message: fmt.Sprintf("%s owes it, and its record: waive it, and add an obligation with another id", o.Party),
+			})
 		}
 	}
 	if total := len(t.obliged) + more; total > MostObligations {

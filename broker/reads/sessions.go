@@ -46,7 +46,11 @@ func (x *Reads) SessionList(ctx context.Context, c api.Caller, q api.ListSession
 	// add adds a session to the page if it is asked for, and reports whether the page is full instead.
 	add := func(id performatives.SessionID) (full bool, err error) {
 		err = x.Listed(ctx, c, id, func(s *Session) error {
-			if row := api.Summarise(&s.State, you, s.At); asked.has(row) {
+			row := api.Summarise(&s.State, you, s.At)
+			if x.readable(c, s) != nil {
+				row = row.Asked()
+			}
+			if asked.has(row) {
 				fit.To(&row, api.MaxRowBytes)
 				full = !page.Add(row, fit.Size(row))
 			}

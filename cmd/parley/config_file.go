@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/parley-asp/parley/internal/strictyaml"
 	"github.com/parley-asp/parley/server"
 )
 
@@ -31,8 +32,8 @@ func readConfig(path string, flags *pflag.FlagSet) error {
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
-	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
-		return nil
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) { // or emptied by who is writing it
+		return fmt.Errorf("%s: %w: want at least one key, or no --config", path, strictyaml.ErrEmpty)
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

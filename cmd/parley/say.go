@@ -74,6 +74,14 @@ func chosen(deal api.Snapshot, words []string) (api.Move, error) {
 			found = append(found, m)
 		}
 	}
+	if len(found) == 0 && len(words) > 1 && strings.EqualFold(words[0], "ACCEPT") {
+		for _, o := range deal.Offers {
+			if o.ID == words[1] && o.Status == session.Open.String() && !o.Mine { // the broker refuses it, and says why
+				body, err := json.Marshal(performatives.AcceptBody{ReferenceID: o.ID})
+				return api.Move{Performative: "ACCEPT", Reference: o.ID, Body: body}, err
+			}
+		}
+	}
 	switch wanted := strings.ToUpper(words[0]) + strings.Join(slices.Insert(words[1:], 0, ""), " "); {
 	case len(all) == 0:
 		return api.Move{}, errors.New("you have no move in this session now")

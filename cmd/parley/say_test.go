@@ -11,6 +11,23 @@ import (
 	"github.com/parley-asp/parley/test/testkit"
 )
 
+// An ACCEPT of an open offer that is no move is refused by the broker, which says why.
+func TestSayIsToldWhyNot(t *testing.T) {
+	t.Parallel()
+	w := &stored{}
+	w.starts(t, testkit.Options{Dev: true})
+	most := 10.0
+	_, err := w.Client(beta).Register(w.Ctx, api.Card{Agent: beta, Organization: string(beta.Organisation()), MaxTransactionValue: &most, Currency: "EUR"})
+	testkit.Must(t, err)
+	s, err := w.Client(alpha).Invite(w.Ctx, client.Invitation{ProposalID: "inv", With: []performatives.Agent{beta}, Purpose: "cups"})
+	testkit.Must(t, err)
+	w.printed("say", string(s.ID()), "accept", "--as", string(beta))
+	w.printed("say", string(s.ID()), "propose", "--as", string(alpha), "--set", "proposalId=p1", "--set", "type=sale", "--set", "subject=cups", "--set", `terms={"price":11,"currency":"EUR"}`)
+	if said, status := w.reports([]string{"say", string(s.ID()), "accept", "p1", "--url", w.URL, "--as", string(beta)}); status != failed || !strings.Contains(said, string(session.AuthorityExceeded)) {
+		t.Errorf("an ACCEPT of more than the card allows: status %d: %s", status, said)
+	}
+}
+
 // A person plays an agent's part by hand: say lists the moves and sends one, and session show begins
 // with what is on the table.
 func TestSay(t *testing.T) {

@@ -83,6 +83,11 @@ func TestSIGHUP(t *testing.T) {
 	write("rules.yaml", "organisations: {acme.com: {quorom: 2}}\n")
 	hangup("field quorom not found")
 	full(3)
+	write("rules.yaml", "organisations:\n  acme.com:") // somebody is writing it
+	hangup("rules.yaml: line 2: acme.com has no value")
+	write("rules.yaml", "")
+	hangup("rules.yaml: the file is empty")
+	full(3)
 	write("rules.yaml", "organisations: {acme.com: {groups: {board: ['human://acme.com/boss']}}}\n")
 	configure("limit-schemas: 3\nlimit-streams: 10\nescalations: rules.yaml\nsync: 1s\nhttp-origins: [https://acme.com]\n")
 	hangup("SIGHUP: restart needed for: http-origins, sync", again+"; changed: escalations, limit-schemas, log-level")

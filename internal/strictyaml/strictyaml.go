@@ -4,6 +4,7 @@ package strictyaml
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Decode reads a file of YAML or JSON. An unknown field is an error. An empty file has no fields.
+// ErrEmpty is for a file that says nothing, as one that is being written.
+var ErrEmpty = errors.New("the file is empty")
+
+// Decode reads a file of YAML or JSON. An unknown field is an error, and so is one without a value: the file may have been
+// cut off there.
 func Decode(data []byte, into any) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
@@ -22,8 +27,8 @@ func Decode(data []byte, into any) error {
 	wrong, ok := errors.AsType[*yaml.TypeError](err)
 	switch {
 	case errors.Is(err, io.EOF):
-		return nil
-	case !ok:
+		return ErrEmpty
+	case err != nil && !ok:
 		return err
 	}
 	var document yaml.Node
@@ -31,9 +36,16 @@ func Decode(data []byte, into any) error {
 		return err
 	}
 	var faults []error
-	for _, line := range wrong.Errors {
-		faults = append(faults, errors.New(plain(line, &document)))
+	if ok {
+		for _, line := range wrong.Errors {
+			faults = append(faults, errors.New(plain(line, &document)))
+		}
 	}
+	find(&document, "", func(name string, value *yaml.Node) {
+		if value.ShortTag() == "!!null" {
+			faults = append(faults, fmt.Errorf("line %d: %s has no value", value.Line, cmp.Or(name, "the file")))
+		}
+	})
 	return errors.Join(faults...)
 }
 

@@ -19,9 +19,14 @@ type level struct {
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "", "quorum: 2\nnext: {name: a}": "",
-		"name: a\nquorom: 2":   "line 2: field quorom not found",
-		"next:\n  quorum: two": "line 2: quorum: want a whole number",
+		"quorum: 2\nnext: {name: a}": "",
+		"":                           "the file is empty",
+		"# who decides\n":            "the file is empty",
+		"who: []\nnext:\n  by:":      "line 3: by has no value",
+		"next: ~":                    "line 1: next has no value",
+		"~":                          "line 1: the file has no value",
+		"name: a\nquorom: 2":         "line 2: field quorom not found",
+		"next:\n  quorum: two":       "line 2: quorum: want a whole number",
 		"{quorum: 1, next: {share: a, quorum: many-of-them}}": "line 1: share: want a number\nline 1: quorum: want a whole number",
 		"open: [a]":            "line 1: open: want true or false",
 		"name: {a: b}":         "line 1: name: want a text",

@@ -328,7 +328,7 @@ func (v *verifier) entry(member string, data []byte, into *transcript.Entry) boo
 	_, apart := named.DIDKeys[sender] // then the trusted key signed the hash
 	switch {
 	case keys[0] == "":
-		v.fault(member, "the key of %s is not known", sender)
+		v.fault(member, "the key of %s is not known: under --dev nobody signs", sender)
 	case i < 0:
 		v.fault(member, "%s did not sign it with the key %s", sender, keys[0])
 	case known && !apart && !slices.Contains(keys, trusted):

@@ -57,7 +57,7 @@ func (v *verifier) signatures() {
 		for _, key := range keys {
 			switch {
 			case key == "":
-				v.fault("/signatures/"+string(party), "the key of %s is not known", v.party(i))
+				v.fault("/signatures/"+string(party), "the key of %s is not known: under --dev nobody signs", v.party(i))
 			case strings.HasPrefix(string(party), didKey) && party != DIDKeyOf(key):
 				v.fault("/signatures/"+string(party), "is of %s, which is another key", key)
 			case !SignedBy(key, d.Hash, signature):

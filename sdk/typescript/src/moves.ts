@@ -5,7 +5,7 @@ import type { Deal } from './deal.js';
 import { NotAllowed, TermsError } from './errors.js';
 import type { Draft, Move } from './wire.js';
 
-/** The act that a decision is; throws NotAllowed if it is none of the deal's moves. */
+/** The act that a decision is; throws NotAllowed if it is none of the deal's moves, nor an ACCEPT of an open offer. */
 export function draftOf<T>(decision: Act, deal: Deal<T>): Draft {
   const move = moveOf(decision, deal);
   const body = structuredClone(move.body);
@@ -56,6 +56,9 @@ function moveOf<T>(decision: Act, deal: Deal<T>): Move {
   // Of COMMIT's moves, the one with the outcome.
   const found = same.find((m) => decision.performative !== 'COMMIT' || m.body['outcome'] === decision.fills['outcome']);
   if (found) return found;
+  if (decision.performative === 'ACCEPT' && deal.offers.some((o) => o.id === decision.reference && o.open && !o.mine)) {
+    return { performative: 'ACCEPT', body: { referenceId: decision.reference }, fill: [], says: '' }; // the broker refuses it, and says why
+  }
   const about = decision.reference ? ` of ${decision.reference}` : '';
   throw new NotAllowed(
     `${decision.performative}${about} is not allowed for you while ${deal.state}; allowed: ${deal.allowed.join(', ') || 'nothing'}`,

@@ -17,7 +17,7 @@ def act_of(decision: Act, deal: Deal[Any]) -> JSON:
     """The act that a decision is: ``performative``, ``body``, and ``recipient`` where there is one.
 
     Raises:
-        NotAllowed: it is none of the deal's moves.
+        NotAllowed: it is none of the deal's moves, nor an ACCEPT of an open offer, of which the broker says why not.
         TermsError: its terms cannot be said exactly.
     """
     move = _move(decision, deal)
@@ -70,6 +70,8 @@ def _move(decision: Act, deal: Deal[Any]) -> JSON:
     for m in same:  # of COMMIT's moves, the one with the outcome, and with terms or without
         if m["body"].get("outcome") == outcome or decision.performative != "COMMIT":
             return m
+    if decision.performative == "ACCEPT" and any(o.id == decision.reference and o.open and not o.mine for o in deal.offers):
+        return {"body": {"referenceId": decision.reference}, "fill": ()}  # the broker refuses it, and says why
     about = f" of {decision.reference}" if decision.reference else ""
     raise NotAllowed(
         f"{decision.performative}{about} is not allowed for you while {deal.state}; allowed: {', '.join(deal.allowed) or 'nothing'}",
