@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -101,29 +102,39 @@ func parseBound(flag, text string) (b performatives.RulingsBound, err error) {
 	return b, nil
 }
 
-// over returns what an authority allows beyond what was asked for, as text.
-func over(a *performatives.RulingsAuthority, item api.EscalationItem) (more []string) {
+// beyond returns what an authority allows beyond what was asked for, and where it does not allow that, as texts.
+func beyond(a *performatives.RulingsAuthority, item api.EscalationItem) (more, less []string) {
 	if a == nil {
-		return nil
+		return nil, nil
 	}
-	if item.Amount != nil && a.MaxAmount != nil && *a.MaxAmount > item.Amount.Value {
-		more = append(more, fmt.Sprintf("%s, where %s is asked for", plain(*a.MaxAmount), plain(item.Amount.Value)))
+	compare := func(says string, above, below bool, asked float64) {
+		text := fmt.Sprintf("%s, where %s is asked for", says, plain(asked))
+		switch {
+		case above:
+			more = append(more, text)
+		case below:
+			less = append(less, text)
+		}
 	}
-	for _, c := range item.Changes {
-		var asked float64
-		if c.After.Kind() != '0' || json.Unmarshal(c.After, &asked) != nil {
+	if item.Amount != nil && a.MaxAmount != nil {
+		compare(plain(*a.MaxAmount), *a.MaxAmount > item.Amount.Value, *a.MaxAmount < item.Amount.Value, item.Amount.Value)
+	}
+	for _, b := range a.Bounds {
+		i := slices.IndexFunc(item.Changes, func(c api.Change) bool {
+			return c.After != nil && (c.Path == b.TermPath || c.Path == "terms."+b.TermPath)
+		})
+		if i < 0 {
+			if len(item.Changes) > 0 && item.Omitted["changes"] == 0 {
+				less = append(less, b.TermPath+", which the terms at stake do not have")
+			}
 			continue
 		}
-		for _, b := range a.Bounds {
-			if b.TermPath != c.Path && "terms."+b.TermPath != c.Path {
-				continue
-			}
-			if b.Max != nil && *b.Max > asked || b.Min != nil && *b.Min < asked {
-				more = append(more, fmt.Sprintf("%s, where %s is asked for", b.String(), plain(asked)))
-			}
+		var asked float64
+		if after := item.Changes[i].After; after.Kind() == '0' && json.Unmarshal(after, &asked) == nil {
+			compare(b.String(), b.Max != nil && *b.Max > asked || b.Min != nil && *b.Min < asked, b.Max != nil && *b.Max < asked || b.Min != nil && *b.Min > asked, asked)
 		}
 	}
-	return more
+	return more, less
 }
 
 func plain(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

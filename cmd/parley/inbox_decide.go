@@ -75,8 +75,14 @@ names the terms that may change. Where no offer is at stake, an approval sets no
 			if b.thread {
 				r.Authority.Scope = performatives.ThreadScope
 			}
-			for _, more := range over(r.Authority, item) {
-				note(cmd, "warning: this allows more: "+more)
+			more, less := beyond(r.Authority, item)
+			for _, text := range more {
+				note(cmd, "warning: this allows more: "+text)
+			}
+			if decision == performatives.Approved && !b.exactly {
+				for _, text := range less {
+					note(cmd, "warning: the offer at stake is not allowed: "+text)
+				}
 			}
 			return nil
 		})

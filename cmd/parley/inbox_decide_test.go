@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/client"
+	ruling "github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testkit"
@@ -101,4 +104,24 @@ func TestDisputeInInbox(t *testing.T) {
 		said, status := w.reports([]string{"agreement", "show", string(s.ID()), "--url", w.URL, "--as", string(alpha)})
 		return status == done && strings.Contains(said, "PROPOSE of "+string(beta)) && strings.Contains(said, "COMMIT of "+string(alpha)) && strings.Contains(said, "ACCEPT of "+string(beta))
 	})
+}
+
+// An approval whose bounds the offer at stake does not keep is said to be one.
+func TestBeyond(t *testing.T) {
+	t.Parallel()
+	most := 450.0
+	var item api.EscalationItem
+	item.Amount = &ruling.Amount{Value: 450.5, Currency: "USD"}
+	item.Changes = []api.Change{{Path: "terms.price", After: jsontext.Value("450.5")}, {Path: "terms.seats", After: jsontext.Value("10")}}
+	bounds := performatives.RulingsAuthority{MaxAmount: &most, Bounds: []performatives.RulingsBound{
+		{TermPath: "price", Max: new(451.0)}, {TermPath: "terms.seats", Min: new(11.0)}, {TermPath: "terms.nosuch", Max: new(1.0)},
+	}}
+	more, less := beyond(&bounds, item)
+	if want := []string{"price at most 451, where 450.5 is asked for"}; !slices.Equal(more, want) {
+		t.Errorf("more: %q, want %q", more, want)
+	}
+	want := []string{"450, where 450.5 is asked for", "terms.seats at least 11, where 10 is asked for", "terms.nosuch, which the terms at stake do not have"}
+	if !slices.Equal(less, want) {
+		t.Errorf("less: %q, want %q", less, want)
+	}
 }
