@@ -114,13 +114,11 @@ func (b *Broker) Healthy(ctx context.Context) error {
 	if err := b.parts.Store.Broken(); err != nil {
 		return err
 	}
+	unwritable := b.parts.Store.Writable(ctx, api.SessionsStream) // in any case: Store.Servers says what it found
 	if b.parts.Members.Isolated() {
 		return errIsolated
 	}
-	if err := b.parts.Store.AppendFailed(); err != nil {
-		return err
-	}
-	return b.parts.Store.Writable(ctx, api.SessionsStream)
+	return cmp.Or(b.parts.Store.AppendFailed(), unwritable)
 }
 
 // Key verifies the broker's receipts.

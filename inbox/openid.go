@@ -100,6 +100,7 @@ func (i *Inbox) fromProvider(w http.ResponseWriter, r *http.Request) {
 	account, err := provider.Exchange(r.Context(), q.Code, i.people.secretOf(q.State, "nonce"), i.people.secretOf(q.State, "verifier"))
 	who := person{Agent: provider.Human(account), By: account}
 	if err == nil && who.Agent == "" {
+		i.Log.Info("an account of the OpenID provider is nobody here", zap.String("issuer", provider.Host()), zap.String("account", oneLine(account.Value)))
 		err = session.Refuse(session.Unauthorized, "%s says that you are %s, and nobody here is; ask an operator", provider.Host(), oneLine(account.Value))
 	}
 	if err == nil {

@@ -243,6 +243,7 @@ func (i *Inbox) enters(w http.ResponseWriter, r *http.Request, who person, next 
 		http.SetCookie(w, &http.Cookie{
 			Name: cookieName, Value: i.people.enter(who), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
 		})
+		i.Log.Info("signed in", zap.String("agent", string(who.Agent)), zap.String("key", string(who.Key)), zap.String("account", oneLine(who.By.Value)))
 	}
 	i.answer(w, r, map[string]any{"agentId": who.Agent, "name": card.Name, "key": who.Key, "next": next}, err)
 }

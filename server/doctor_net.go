@@ -170,8 +170,12 @@ func (e *examiner) server(ctx context.Context, stored bool) {
 	defer cancel()
 	asked := e.now()
 	found, err := store.Examine(ctx, nc)
-	if err != nil {
-		e.add(Fail, "jetstream", "Enable JetStream for the broker's account, as 'parley nats-config' prints it, and look whether the cluster has a leader.", "%v", err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+		e.add(Fail, "jetstream", "Start the NATS servers that are away: without a majority JetStream answers nothing.", "%v", err)
+		return
+	case err != nil:
+		e.add(Fail, "jetstream", "Enable JetStream for the broker's account, as 'parley nats-config' prints it.", "%v", err)
 		return
 	}
 	e.streams(found, stored)

@@ -68,8 +68,8 @@ func (s *Store) writable(ctx context.Context, stream string) (Servers, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	info, err := known.Info(ctx)
-	if err != nil {
-		return Servers{}, err
+	if err != nil { // the leader answers, and there is none: nobody says who is away
+		return Servers{Away: make([]string, max(1, known.CachedInfo().Config.Replicas))}, err
 	}
 	return serversOf(info), quorum(info)
 }

@@ -107,12 +107,13 @@ func (p *progress) finish(i int) {
 	for p.upTo < len(p.done) && p.done[p.upTo] {
 		p.upTo++
 	}
-	if p.n%progressEvery != 0 {
+	all := p.n == len(p.ids)
+	if p.n%progressEvery != 0 && (!all || p.n < progressEvery) {
 		return
 	}
 	said := fmt.Sprintf("%d of %d sessions are checked.", p.n, len(p.ids))
-	if p.resumable && p.upTo > 0 {
-		said += " --after " + p.ids[p.upTo-1] + " goes on from here."
+	if p.resumable && p.upTo > 0 && !all {
+		said += " If it is interrupted, --after " + p.ids[p.upTo-1] + " goes on from here."
 	}
 	note(p.cmd, said)
 }

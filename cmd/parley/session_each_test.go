@@ -85,7 +85,7 @@ func verifiesLongList(t *testing.T, sessions int) {
 	if err == nil || next == "" || !strings.Contains(err.Error(), "--after "+next) || next != all[len(all)-1] || len(all) == sessions {
 		t.Fatalf("interrupted after %d, it says %v, and to go on after %q", len(all), err, next)
 	}
-	if !regexp.MustCompile(`^250 of \d+ sessions are checked\. --after [0-9a-f-]{36} goes on from here\.`).Match(said.said.Bytes()) {
+	if !regexp.MustCompile(`^250 of \d+ sessions are checked\. If it is interrupted, --after [0-9a-f-]{36} goes on from here\.`).Match(said.said.Bytes()) {
 		t.Errorf("on the way it says %q", said.said.Bytes())
 	}
 	if next, said, err := checks(w.Ctx, "--after", next); err != nil || next != "" {

@@ -54,20 +54,33 @@ type sending struct {
 	Said     api.Say        `json:",embed"`
 }
 
-// take answers a frame.
+// take answers a frame. The broker charges for what is sent; any other frame is charged here.
 func (s *socket) take(ctx context.Context, in incoming) (pong bool, err error) {
-	if in.tooLarge {
+	switch {
+	case in.tooLarge:
 		return false, errTooLarge
+	case in.limited:
+		return false, errLimited
 	}
 	var frame sending
-	if err := strictly(in.data, &frame, "type", "envelope?", "performative?", "body?", "recipient?", "constraints?", "messageId?", "open?"); err != nil {
-		return false, s.fail(err, "")
+	err = strictly(in.data, &frame, "type", "envelope?", "performative?", "body?", "recipient?", "constraints?", "messageId?", "open?")
+	switch {
+	case err != nil:
+	case frame.Type != "send" && frame.Type != "pong":
+		err = malformed("/type", "is send or pong")
+	case frame.Envelope != nil && !reflect.ValueOf(frame.Said).IsZero():
+		err = malformed("/envelope", "says all there is")
+	}
+	if err != nil || frame.Type == "pong" || s.c.ReadOnly {
+		if err := s.c.Charge(1); err != nil {
+			return false, s.closing(err)
+		}
 	}
 	switch {
+	case err != nil:
+		return false, s.fail(err, "")
 	case frame.Type == "pong":
 		return true, nil
-	case frame.Type != "send":
-		return false, s.fail(malformed("/type", "is send or pong"), "")
 	}
 	id, accepted, err := s.submit(ctx, frame)
 	if err != nil {
@@ -90,8 +103,6 @@ func (s *socket) submit(ctx context.Context, frame sending) (id performatives.Me
 	case frame.Envelope == nil:
 		frame.Said.Session = s.c.session()
 		accepted, err = s.c.say(frame.Said)
-	case !reflect.ValueOf(frame.Said).IsZero():
-		err = malformed("/envelope", "says all there is")
 	default:
 		accepted, err = s.c.Submit(ctx, s.c.session(), frame.Envelope)
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -25,6 +26,7 @@ const (
 	heartbeatWait = 30 * time.Second
 	missedPongs   = 2       // heartbeats without an answer
 	maxAuthFrame  = 4 << 10 // bytes, of who is not known yet
+	maxEarly      = 4       // pings and pongs, of who is not known yet
 )
 
 // A closing is why a WebSocket is closed.
@@ -54,12 +56,15 @@ type socket struct {
 	conn   *websocket.Conn
 	frames chan incoming // closed when no frame comes any more
 	reader *sessionReader
+	payer  atomic.Pointer[gateway.Caller] // nil before it is authenticated
+	early  int                            // pings and pongs before that
 }
 
 // An incoming frame.
 type incoming struct {
 	data     []byte
 	tooLarge bool
+	limited  bool // it is a ping or a pong for which nobody pays
 }
 
 // socket serves a session as a WebSocket.
@@ -68,8 +73,13 @@ func (c *call) socket() {
 		c.refuse(err)
 		return
 	}
+	s := &socket{c: c, frames: make(chan incoming), reader: &sessionReader{c: c}}
 	// upgradable has checked the origin, with the answer of other requests.
-	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{Subprotocols: []string{subprotocol}, InsecureSkipVerify: true})
+	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{
+		Subprotocols: []string{subprotocol}, InsecureSkipVerify: true,
+		OnPingReceived: func(ctx context.Context, _ []byte) bool { return s.pays(ctx) },
+		OnPongReceived: func(ctx context.Context, _ []byte) { s.pays(ctx) },
+	})
 	if err != nil {
 		return // it has answered
 	}
@@ -80,7 +90,7 @@ func (c *call) socket() {
 	c.r.Header.Del("Idempotency-Key") // is for one act; a frame has its messageId
 	ctx, cancel := context.WithCancel(c.r.Context())
 	defer cancel()
-	s := &socket{c: c, conn: conn, frames: make(chan incoming), reader: &sessionReader{c: c}}
+	s.conn = conn
 	go s.receive(ctx)
 	if end, is := errors.AsType[closing](s.serve(ctx)); is {
 		conn.Close(end.code, end.why) //nolint:errcheck // the client is gone
@@ -131,7 +141,7 @@ func (s *socket) receive(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		in := incoming{data, int64(len(data)) > limit}
+		in := incoming{data: data, tooLarge: int64(len(data)) > limit}
 		select {
 		case s.frames <- in:
 		case <-ctx.Done():
@@ -141,6 +151,22 @@ func (s *socket) receive(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// pays charges a ping or a pong to the caller. One for which nobody pays ends the socket.
+func (s *socket) pays(ctx context.Context) bool {
+	if payer := s.payer.Load(); payer != nil {
+		if payer.Charge(1) == nil {
+			return true
+		}
+	} else if s.early++; s.early <= maxEarly {
+		return true
+	}
+	select {
+	case s.frames <- incoming{limited: true}:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // serve serves the socket until there is a reason to close it.
@@ -249,13 +275,14 @@ func (s *socket) authenticate(ctx context.Context) error {
 		return io.EOF
 	case in.tooLarge:
 		return errTooLarge
-	case decode(in.data, &auth) != nil || auth.Type != "auth" || auth.Last != nil && *auth.Last < -1:
+	case in.limited || decode(in.data, &auth) != nil || auth.Type != "auth" || auth.Last != nil && *auth.Last < -1:
 		return errNoAuth
 	}
 	var err error
 	if s.c.Caller, err = s.c.g.service.Admit(ctx, auth.Token); err != nil {
 		return s.closing(err)
 	}
+	s.payer.Store(&s.c.Caller)
 	if auth.Last != nil {
 		s.reader.from, s.reader.seen = uint64(max(0, min(*auth.Last, 1<<53-2)+1)), true
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/parley-asp/parley/gateway"
 	httpgateway "github.com/parley-asp/parley/gateway/http"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 const idler = performatives.Agent("agent://acme.com/idler")
@@ -28,6 +30,7 @@ const idler = performatives.Agent("agent://acme.com/idler")
 // idle is a session in which nothing happens, of anybody who comes; time passes in a bubble.
 type idle struct {
 	expires time.Duration // of the token; 0 is never
+	pays    int           // for how many requests; 0 is any number
 	entries uint64        // of the session, with 8 KiB each
 	text    string        // at the end of each
 	limits  *limits.Accounts
@@ -50,6 +53,7 @@ func (i idle) CallAs(_ context.Context, _ performatives.Agent, verb string, requ
 
 // service is a broker that has only this session.
 func (i idle) service() *gateway.Service {
+	var charged atomic.Int64
 	return &gateway.Service{
 		CallAs: i.CallAs,
 		Tokens: func(context.Context, string) (pass custody.Pass, err error) {
@@ -62,7 +66,13 @@ func (i idle) service() *gateway.Service {
 		WatchSession: func(context.Context, performatives.SessionID) (<-chan struct{}, func(), error) {
 			return nil, func() {}, nil
 		},
-		Seen:     func(performatives.Agent) {},
+		Seen: func(performatives.Agent) {},
+		Charge: func(_ performatives.Agent, requests int) error {
+			if all := charged.Add(int64(requests)); i.pays > 0 && all > int64(i.pays) {
+				return session.Refuse(session.RateLimited, "too many requests")
+			}
+			return nil
+		},
 		Accounts: i.limits,
 		Log:      zap.NewNop(),
 	}
@@ -160,6 +170,51 @@ func TestSocketHeartbeat(t *testing.T) {
 			t.Errorf("closed after %s", took)
 		}
 	})
+}
+
+// A frame is charged to its sender, whatever it is, and one that is not paid for closes the socket. Who is not known yet has
+// a few pings.
+func TestSocketChargesFrames(t *testing.T) {
+	ping := func(t *testing.T, conn *websocket.Conn) error {
+		conn.CloseRead(t.Context()) // which receives the pongs
+		return conn.Ping(t.Context())
+	}
+	for kind, send := range map[string]func(t *testing.T, conn *websocket.Conn){
+		"pongs": func(t *testing.T, conn *websocket.Conn) { says(t, conn, `{"type":"pong"}`) },
+		"unknown": func(t *testing.T, conn *websocket.Conn) {
+			says(t, conn, `{"type":"zzz"}`)
+			receives(t, conn, "error", 0)
+		},
+		"no JSON": func(t *testing.T, conn *websocket.Conn) { says(t, conn, `{`); receives(t, conn, "error", 0) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			inBubble(t, idle{pays: 3}, func(t *testing.T, conn *websocket.Conn) {
+				says(t, conn, `{"type":"auth","token":"t","lastSequence":0}`)
+				receives(t, conn, "auth_ok", 0)
+				for range 3 {
+					send(t, conn)
+				}
+				says(t, conn, `{"type":"pong"}`)
+				receives(t, conn, "", 4008)
+			})
+		})
+	}
+	for name, auth := range map[string]string{"with a token": `{"type":"auth","token":"t","lastSequence":0}`, "without one": ""} {
+		t.Run("pings "+name, func(t *testing.T) {
+			inBubble(t, idle{pays: 4}, func(t *testing.T, conn *websocket.Conn) {
+				if auth != "" {
+					says(t, conn, auth)
+					receives(t, conn, "auth_ok", 0)
+				}
+				answered := 0
+				for ; answered < 9 && ping(t, conn) == nil; answered++ {
+				}
+				if answered != 4 {
+					t.Errorf("%d pings are answered, want 4", answered)
+				}
+			})
+		})
+	}
 }
 
 // Who has no entry yet may say so as a sequence number: -1 comes before 0.
