@@ -90,7 +90,10 @@ func (a *addresses) from(r *http.Request) string {
 			break
 		}
 		before, err := netip.ParseAddr(strings.TrimSpace(hop))
-		if err != nil {
+		if err != nil { // some proxies write the port, too
+			before = addrOf(strings.TrimSpace(hop))
+		}
+		if !before.IsValid() {
 			break
 		}
 		addr = before.Unmap()

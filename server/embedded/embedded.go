@@ -105,10 +105,10 @@ func Start(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
-	log := &logger{}
-	if log.out = o.Log; log.out == nil {
-		log.out = zap.NewNop()
+	if o.Log == nil {
+		o.Log = zap.NewNop()
 	}
+	log := newLogger(o.Log)
 	if err := o.adopt(); err != nil {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}

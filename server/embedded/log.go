@@ -2,26 +2,57 @@ package embedded
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // logger writes the server's log to zap. The server calls Fatalf when it cannot start, and
 // expects the process to exit. The logger keeps the first such error, and Start returns it. It also keeps the first
 // that a stream could not be written: the server answers nothing to who sends to it then.
 type logger struct {
-	out    *zap.Logger
-	fatal  atomic.Pointer[error]
-	broken atomic.Pointer[error]
+	out     *zap.Logger
+	clients *zap.Logger // what it says of clients, of which each can make it say much
+	fatal   atomic.Pointer[error]
+	broken  atomic.Pointer[error]
 }
 
 // writeError is in the line with which the server says so.
 const writeError = "critical write error"
 
-func (l *logger) Noticef(format string, v ...any) { l.out.Info(fmt.Sprintf(format, v...)) }
+// Of clients a minute has so many lines of a level, each of at most so many bytes.
+const (
+	mostOfClients = 30
+	longestLine   = 1 << 10
+)
+
+const sampledLine = "a NATS client (30 such lines a minute, more are left out)"
+
+func newLogger(out *zap.Logger) *logger {
+	sampled := zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, mostOfClients, 0) // by their text, which is the same
+	})
+	return &logger{out: out, clients: out.WithOptions(sampled)}
+}
+
+// ofClient is in what the server says of a client's connection, over TCP or WebSocket.
+var ofClient = regexp.MustCompile(` - [cw]id:\d+`)
+
+func (l *logger) log(level zapcore.Level, format string, v []any) {
+	text := fmt.Sprintf(format, v...)
+	if !ofClient.MatchString(format) {
+		l.out.Log(level, text)
+		return
+	}
+	l.clients.Log(level, sampledLine, zap.String("line", strings.ToValidUTF8(text[:min(len(text), longestLine)], "")))
+}
+
+func (l *logger) Noticef(format string, v ...any) { l.log(zap.InfoLevel, format, v) }
 func (l *logger) Debugf(format string, v ...any)  { l.out.Debug(fmt.Sprintf(format, v...)) }
 func (l *logger) Tracef(format string, v ...any)  { l.out.Debug(fmt.Sprintf(format, v...)) }
 
@@ -33,12 +64,11 @@ var afterKill = []string{
 }
 
 func (l *logger) Warnf(format string, v ...any) {
-	text := fmt.Sprintf(format, v...)
+	text, level := fmt.Sprintf(format, v...), zap.WarnLevel
 	if slices.ContainsFunc(afterKill, func(part string) bool { return strings.Contains(text, part) }) {
-		l.out.Info(text)
-		return
+		level = zap.InfoLevel
 	}
-	l.out.Warn(text)
+	l.log(level, format, v)
 }
 
 func (l *logger) Errorf(format string, v ...any) {
@@ -46,7 +76,7 @@ func (l *logger) Errorf(format string, v ...any) {
 	if strings.Contains(format, writeError) {
 		l.broken.CompareAndSwap(nil, &err)
 	}
-	l.out.Error(err.Error())
+	l.log(zap.ErrorLevel, format, v)
 }
 
 func (l *logger) Fatalf(format string, v ...any) {

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"strings"
 	"testing"
 
 	"go.uber.org/zap"
@@ -12,7 +13,7 @@ import (
 func TestAfterKill(t *testing.T) {
 	t.Parallel()
 	core, seen := observer.New(zapcore.DebugLevel)
-	l := &logger{out: zap.New(core)}
+	l := newLogger(zap.New(core))
 	for format, want := range map[string]zapcore.Level{
 		"Filestore [X] Stream state outdated, last block has additional entries, will rebuild":      zapcore.InfoLevel,
 		"Filestore [X] TTL state is outdated; attempting to recover using linear scan (seq 1 to 2)": zapcore.InfoLevel,
@@ -26,5 +27,26 @@ func TestAfterKill(t *testing.T) {
 		if got := seen.TakeAll()[0]; got.Level != want || got.Message != format {
 			t.Errorf("%s: %s %q, want %s", format, got.Level, got.Message, want)
 		}
+	}
+}
+
+// However much a client makes the server say, the log has little of it, and all that the server says of itself.
+func TestLinesOfClients(t *testing.T) {
+	t.Parallel()
+	core, seen := observer.New(zapcore.DebugLevel)
+	l := newLogger(zap.New(core))
+	for range 1000 {
+		l.Errorf(`127.0.0.1:39526 - cid:132 - "nats.go" - Publish Violation - Subject %q`, strings.Repeat("x", 4000))
+	}
+	got := seen.FilterMessage(sampledLine).TakeAll()
+	if len(got) != mostOfClients || len(got[0].ContextMap()["line"].(string)) != longestLine {
+		t.Errorf("of a client it logs %d lines, the first %+v", len(got), got[0])
+	}
+	seen.TakeAll()
+	for n := range 100 {
+		l.Errorf("JetStream failed to do %d", n)
+	}
+	if got := seen.Len(); got != 100 {
+		t.Errorf("of itself it logs %d lines of 100", got)
 	}
 }
