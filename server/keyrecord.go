@@ -1,7 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,6 +37,9 @@ func (b *Broker) recordKeys(ctx context.Context) error {
 	}
 	for {
 		err := recordIn(ctx, bucket, own, text)
+		if err == nil {
+			err = recordSecret(ctx, bucket, b.Options.Secret)
+		}
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrKeyExists) {
 			continue
 		}
@@ -78,18 +85,62 @@ func newest(known, own performatives.KeyHistory) error {
 	return fmt.Errorf("%w: the store's newest key is %s, and %s has the seed of %s", ErrKeyLost, known.Newest(), BrokerSeed, own.Newest())
 }
 
-// CheckKeys insists that the broker's key in a data directory is the newest of a store's record, as a start does. A store
-// of an earlier version has no record, nil.
-func CheckKeys(dir string, record []byte) error {
-	own, err := BrokerKeys(dir)
-	if err != nil || record == nil {
-		return err
-	}
-	known, err := readRecord(record)
+// CheckKeys insists that the broker's key in a data directory is the newest of a store's record, and its secret the
+// store's, as a start does.
+func CheckKeys(dir string, record store.KeyRecord) error {
+	key, err := readBrokerKey(dir)
 	if err != nil {
 		return err
 	}
-	return newest(known, own)
+	defer key.pair.Wipe()
+	if record.History != nil {
+		known, err := readRecord(record.History)
+		if err != nil {
+			return err
+		}
+		own, err := BrokerKeys(dir)
+		if err == nil {
+			err = newest(known, own)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return sameSecret(record.Secret, key.secret)
+}
+
+// sameSecret insists that a secret is that of the store, by its name there; nil is a store of an earlier version.
+func sameSecret(name, secret []byte) error {
+	if own, err := secretName(secret); err != nil || name == nil || bytes.Equal(name, own) {
+		return err
+	}
+	return fmt.Errorf("%w: the store's hosted keys and public log are of another %s", ErrKeyLost, BrokerSecret)
+}
+
+// secretName tells secrets apart, and nothing of them.
+func secretName(secret []byte) ([]byte, error) {
+	name, err := hkdf.Expand(sha256.New, secret, "parley secret name v1", 16)
+	return hex.AppendEncode(nil, name), err
+}
+
+// recordSecret notes which secret the store is of, and insists on it: a broker with another one opens no hosted key, and
+// signs checkpoints that nobody expects.
+func recordSecret(ctx context.Context, bucket *store.Bucket, secret []byte) error {
+	if len(secret) == 0 {
+		return nil
+	}
+	e, err := bucket.Get(ctx, api.SecretNameKey)
+	if errors.Is(err, store.ErrNoKey) {
+		name, err := secretName(secret)
+		if err == nil {
+			_, err = bucket.Create(ctx, api.SecretNameKey, name)
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return sameSecret(e.Value, secret)
 }
 
 func readRecord(text []byte) (performatives.KeyHistory, error) {

@@ -3,8 +3,10 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -294,6 +296,8 @@ func TestStaleBrokerKey(t *testing.T) {
 	second := rotate()
 	third := rotate()
 	testkit.Must(t, runs(t, o))
+	foreign := maps.Clone(third)
+	foreign[server.BrokerSecret] = []byte(base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	for name, c := range map[string]struct {
 		files map[string][]byte
 		want  error
@@ -302,6 +306,7 @@ func TestStaleBrokerKey(t *testing.T) {
 		"of before the second":     {second, server.ErrKeyReplaced},
 		"the second key alone":     {map[string][]byte{server.BrokerSeed: second[server.BrokerSeed]}, server.ErrKeyReplaced},
 		"the newest key alone":     {map[string][]byte{server.BrokerSeed: third[server.BrokerSeed]}, server.ErrKeyLost},
+		"another secret":           {foreign, server.ErrKeyLost},
 		"all of them":              {third, nil},
 	} {
 		for _, f := range []string{server.BrokerSeed, server.BrokerKeysFile, server.BrokerSecret} {

@@ -23,9 +23,9 @@ type Examination struct {
 	Missing  []string          // streams that the next start makes
 	Lost     []string          // streams without which none goes on
 	Wrong    map[string]string // by stream: which settings are others than a broker makes, or that it has no leader
-	Keys     []byte            // the record of the broker's keys, nil if there is none
-	Shards   int               // 0 if there is no store yet
-	Replicas map[string]int    // of each stream
+	Keys     KeyRecord
+	Shards   int            // 0 if there is no store yet
+	Replicas map[string]int // of each stream
 	Servers  map[string]Servers
 }
 
@@ -53,10 +53,8 @@ func Examine(ctx context.Context, nc *nats.Conn) (e Examination, err error) {
 	if e.Lost, err = lost(ctx, js); err != nil {
 		return e, err
 	}
-	if bucket, err := js.KeyValue(ctx, api.LedgerBucket); err == nil {
-		if record, err := bucket.Get(ctx, api.BrokerKeysKey); err == nil {
-			e.Keys = record.Value()
-		}
+	if e.Keys, err = ReadKeyRecord(ctx, js); err != nil {
+		e.Wrong[api.StreamOf(api.LedgerBucket)] = err.Error()
 	}
 	if _, err := js.Stream(ctx, api.RestoringStream); err == nil {
 		e.Wrong[api.RestoringStream] = ErrRestoring.Error()
@@ -125,4 +123,30 @@ func sameTransform(is, want *jetstream.SubjectTransformConfig) bool {
 		return is == want
 	}
 	return *is == *want
+}
+
+// A KeyRecord is what a store has of the keys that it is of; nil of an earlier version's.
+type KeyRecord struct {
+	History []byte // every key that signed receipts
+	Secret  []byte // which broker.secret, and not the secret
+}
+
+// ReadKeyRecord reads it.
+func ReadKeyRecord(ctx context.Context, js jetstream.JetStream) (r KeyRecord, err error) {
+	bucket, err := js.KeyValue(ctx, api.LedgerBucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	for key, into := range map[string]*[]byte{api.BrokerKeysKey: &r.History, api.SecretNameKey: &r.Secret} {
+		switch e, err := bucket.Get(ctx, key); {
+		case err == nil:
+			*into = e.Value()
+		case !errors.Is(err, jetstream.ErrKeyNotFound):
+			return r, err
+		}
+	}
+	return r, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,14 +20,15 @@ import (
 	"github.com/parley-asp/parley/session/transcript"
 )
 
-// delivery is the transcript of a demo: half a delivery, a breach, a dispute and its decision.
-func delivery(t *testing.T) (lines []jsontext.Value, broker performatives.Key) {
+// recorded is a transcript of package test/formats.
+func recorded(t *testing.T, name string) (lines []jsontext.Value, broker performatives.Key) {
 	t.Helper()
-	data, err := os.ReadFile("../../test/formats/testdata/7/delivery.jsonl")
+	file := "../../test/formats/testdata/" + name + ".jsonl"
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := os.ReadFile("../../test/formats/testdata/7/broker.key")
+	key, err := os.ReadFile(filepath.Join(filepath.Dir(file), "broker.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func delivery(t *testing.T) (lines []jsontext.Value, broker performatives.Key) {
 
 func made(t *testing.T) ([]byte, evidence.Trust) {
 	t.Helper()
-	lines, broker := delivery(t)
+	lines, broker := recorded(t, "7/delivery") // half a delivery, a breach, a dispute and its decision
 	b, err := evidence.Make(lines, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -273,6 +275,7 @@ func TestRedact(t *testing.T) {
 	if err := json.Unmarshal(file, &whole); err != nil {
 		t.Fatal(err)
 	}
+	whole.Sealed = map[performatives.MessageID]performatives.SealedParts{"m": {}}
 	if _, err := whole.Redact("nothing"); err == nil {
 		t.Error("a term that is not there was redacted")
 	}
@@ -288,7 +291,31 @@ func TestRedact(t *testing.T) {
 	if bytes.Contains(data, whole.Agreements[0].Evidence.Offer) {
 		t.Error("it has the offer, of which the salts of all terms derive")
 	}
+	if b.Sealed != nil {
+		t.Error("it has what was sealed, such as a hash of the terms")
+	}
 	if bytes.Contains(data, []byte(whole.Obligations[0].Action)) {
 		t.Errorf("it tells %q", whole.Obligations[0].Action)
+	}
+}
+
+// What people allowed has bounds of terms.
+func TestRedactTakesRulings(t *testing.T) {
+	t.Parallel()
+	lines, _ := recorded(t, "2/escalation")
+	whole, err := evidence.Make(lines, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ruling = `"authority":{"currency":"USD","maxAmount":15000,`
+	if !bytes.Contains(bytesOf(t, whole), []byte(ruling)) {
+		t.Fatalf("no ruling says %s", ruling)
+	}
+	b, err := whole.Redact("pricePerMonth")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(bytesOf(t, b), []byte("15000")) {
+		t.Error("the redacted bundle tells the price")
 	}
 }

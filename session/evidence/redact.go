@@ -32,7 +32,8 @@ func isWithheld(line jsontext.Value) bool { return bytes.HasPrefix(line, []byte(
 
 // Redact takes terms out, named as in "price" or "terms.price": out of the agreements, and with them
 // each entry whose body has a member of this name, and the offer, of which the salts of all terms derive:
-// with them one could try out what is missing. Of such an entry the hash and the receipt are left.
+// with them one could try out what is missing. What people allowed goes too, since it has bounds of terms
+// and their hash, and so does all that is sealed. Of such an entry the hash and the receipt are left.
 // What is said of obligations and disputes can then not be computed again, and is left out if it
 // would tell them.
 func (b Bundle) Redact(names ...string) (Bundle, error) {
@@ -62,14 +63,15 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 			}
 		}
 	}
-	b.Sealed = maps.Clone(b.Sealed)
+	b.Sealed = nil
 	b.Transcript = slices.Clone(b.Transcript)
 	for i, line := range b.Transcript {
 		e, err := transcript.Read(line)
 		if err != nil {
 			return b, err
 		}
-		has := slices.ContainsFunc(offers, func(offer jsontext.Value) bool { return bytes.Equal(offer, line) })
+		has := allows(e.Message.RawBody) ||
+			slices.ContainsFunc(offers, func(offer jsontext.Value) bool { return bytes.Equal(offer, line) })
 		for name := range gone {
 			if tells(e.Message.RawBody, name) {
 				gone[name], has = true, true
@@ -83,7 +85,6 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 		if b.Transcript[i], err = json.Marshal(w); err != nil {
 			return b, err
 		}
-		delete(b.Sealed, e.Message.ID)
 	}
 	if _, is := gone["obligations"]; is {
 		b.Obligations = []Obligation{}
@@ -94,6 +95,16 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 		}
 	}
 	return b, nil
+}
+
+// allows reports whether a ruling says openly what it allows.
+func allows(body jsontext.Value) bool {
+	var ruling struct {
+		Data struct {
+			Authority jsontext.Value `json:"authority"`
+		} `json:"data"`
+	}
+	return json.Unmarshal(body, &ruling) == nil && ruling.Data.Authority != nil
 }
 
 // tells reports whether a value has a member of this name, at any depth.

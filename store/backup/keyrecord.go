@@ -2,31 +2,23 @@ package backup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/store"
 )
 
-// KeyRecord is the store's record of the broker's keys, nil if there is none.
-func KeyRecord(ctx context.Context, nc *nats.Conn) ([]byte, error) {
+// KeyRecord is the store's record of the broker's keys.
+func KeyRecord(ctx context.Context, nc *nats.Conn) (r store.KeyRecord, err error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	var e jetstream.KeyValueEntry
-	bucket, err := js.KeyValue(ctx, api.LedgerBucket)
-	if err == nil {
-		e, err = bucket.Get(ctx, api.BrokerKeysKey)
+	if r, err = store.ReadKeyRecord(ctx, js); err != nil {
+		return r, fmt.Errorf("backup: %w", explain(ctx, nc, api.StreamOf(api.LedgerBucket), err))
 	}
-	if errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("backup: %w", explain(ctx, nc, api.StreamOf(api.LedgerBucket), err))
-	}
-	return e.Value(), nil
+	return r, nil
 }
