@@ -78,6 +78,9 @@ const (
 // submitted it waits for the answer.
 const AskerHeader = "Asp-Asker"
 
+// AgentHeader is of an HTTP request: as whom it is meant to act. It is refused if its token is another's.
+const AgentHeader = "Asp-Agent"
+
 // Bounds of a refusal on the wire. A counterparty decides how long some of them would be, such as
 // the list of open fields.
 const (

@@ -43,6 +43,9 @@ func Connect(ctx context.Context, url string, agent performatives.Agent, options
 	if err != nil {
 		return nil, err
 	}
+	if c.http != nil {
+		c.http.Agent = agent
+	}
 	l, err := dial(ctx, c, agent.Token(), string(agent))
 	if err != nil {
 		return nil, err

@@ -22,9 +22,13 @@ func TestHTTP(t *testing.T) {
 	operator := w.OperatorClient()
 	_, err := operator.AddHosted(w.Ctx, api.Card{Agent: hosted})
 	testkit.Must(t, err)
+	var token string // of the hosted agent
 	enter := func(a performatives.Agent, options ...client.Option) *client.Client {
 		made, err := operator.AddToken(w.Ctx, api.AddToken{Agent: a})
 		testkit.Must(t, err)
+		if a == hosted {
+			token = made.Token
+		}
 		c, err := client.Connect(w.Ctx, "", a, append(options, client.HTTP("http://"+w.HTTPAddr, made.Token))...)
 		testkit.Must(t, err)
 		t.Cleanup(func() { c.Close() })
@@ -39,6 +43,12 @@ func TestHTTP(t *testing.T) {
 	answers := invitation.Session()
 	_, err = answers.Accept(w.Ctx, invitation.Ref())
 	testkit.Must(t, err)
+	mistaken, err := client.Connect(w.Ctx, "", signs, client.HTTP("http://"+w.HTTPAddr, token))
+	testkit.Must(t, err)
+	defer mistaken.Close()
+	if _, err := mistaken.Invite(w.Ctx, client.Invitation{With: []performatives.Agent{hosted}, Purpose: "cups"}); !errors.Is(err, client.Refused(session.Unauthorized)) {
+		t.Errorf("by the token of another it invites: %v", err)
+	}
 	_, err = opened.Accept(w.Ctx, "nothing")
 	if refusal, is := errors.AsType[*session.Refusal](err); !is || refusal.Code != session.WrongState {
 		t.Errorf("an ACCEPT of nothing is answered %v", err)

@@ -83,7 +83,11 @@ func (s *Service) AdmitHTTP(r *http.Request) (Caller, error) {
 	if len(given) != 1 {
 		return Caller{}, custody.ErrToken
 	}
-	return s.Admit(r.Context(), custody.Bearer(given[0]))
+	c, err := s.Admit(r.Context(), custody.Bearer(given[0]))
+	if meant := r.Header.Get(api.AgentHeader); err == nil && meant != "" && meant != string(c.Agent) {
+		err = session.Refuse(session.Unauthorized, "the token is of %s, not of %.200s", c.Agent, meant)
+	}
+	return c, err
 }
 
 // As is a caller whom the gateway speaks for without a request, such as an agent elsewhere.

@@ -21,6 +21,8 @@ import (
 
 // A Conn is a broker's HTTP, and the token of a principal.
 type Conn struct {
+	Agent performatives.Agent // whose token it is
+
 	url, token string
 	transport  *http.Transport
 }
@@ -32,7 +34,7 @@ func New(address, token string, idle int) (*Conn, error) {
 	if err != nil || at.Host == "" {
 		return nil, fmt.Errorf("%q is no URL of HTTP", address)
 	}
-	return &Conn{strings.TrimSuffix(address, "/"), token, &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: idle}}, nil
+	return &Conn{url: strings.TrimSuffix(address, "/"), token: token, transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: idle}}, nil
 }
 
 // Close closes what is idle.
@@ -45,6 +47,9 @@ func (w *Conn) send(ctx context.Context, method, path, contentType string, body 
 		return nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+w.token)
+	if w.Agent != "" {
+		r.Header.Set(api.AgentHeader, string(w.Agent))
+	}
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
