@@ -75,7 +75,8 @@ func (c *call) socket() {
 	}
 	s := &socket{c: c, frames: make(chan incoming), reader: &sessionReader{c: c}}
 	// upgradable has checked the origin, with the answer of other requests.
-	conn, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{
+	taken := &hijacker{ResponseWriter: c.w}
+	conn, err := websocket.Accept(taken, c.r, &websocket.AcceptOptions{
 		Subprotocols: []string{subprotocol}, InsecureSkipVerify: true,
 		OnPingReceived: func(ctx context.Context, _ []byte) bool { return s.pays(ctx) },
 		OnPongReceived: func(ctx context.Context, _ []byte) { s.pays(ctx) },
@@ -92,7 +93,9 @@ func (c *call) socket() {
 	defer cancel()
 	s.conn = conn
 	go s.receive(ctx)
-	if end, is := errors.AsType[closing](s.serve(ctx)); is {
+	end, is := errors.AsType[closing](s.serve(ctx))
+	taken.conn.ending.Store(true)
+	if is {
 		conn.Close(end.code, end.why) //nolint:errcheck // the client is gone
 	}
 }

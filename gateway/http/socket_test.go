@@ -1,8 +1,10 @@
 package httpgateway_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -23,6 +25,7 @@ import (
 	httpgateway "github.com/parley-asp/parley/gateway/http"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 const idler = performatives.Agent("agent://acme.com/idler")
@@ -215,6 +218,27 @@ func TestSocketChargesFrames(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who is closed out, and goes on sending, is read no further.
+func TestSocketEndsFlood(t *testing.T) {
+	bubble(t, idle{}, func(t *testing.T, transport *http.Transport) {
+		conn, err := transport.DialContext(t.Context(), "", "")
+		testkit.Must(t, err)
+		go io.Copy(io.Discard, conn) //nolint:errcheck // until it is closed
+		_, err = io.WriteString(conn, "GET /v1/asp/sessions/s/ws HTTP/1.1\r\nHost: parley\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+		testkit.Must(t, err)
+		began, sent := time.Now(), 0
+		for frame := append([]byte{0x81, 0x80 | 100, 0, 0, 0, 0}, bytes.Repeat([]byte("{"), 100)...); sent < 1<<20; sent += len(frame) {
+			if _, err := conn.Write(frame); err != nil {
+				break
+			}
+		}
+		if took := time.Since(began); sent > 2*64<<10 || took > 0 {
+			t.Errorf("%d bytes were read, for %s", sent, took)
+		}
+	})
 }
 
 // Who has no entry yet may say so as a sequence number: -1 comes before 0.
