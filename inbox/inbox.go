@@ -45,6 +45,7 @@ type Options struct {
 	Operates func(performatives.Agent) bool
 	Key      performatives.Key                                // the broker's, named in decisions
 	Keys     performatives.KeyHistory                         // of the broker's key, once it has been rotated
+	HTTPS    bool                                             // others reach the pages by it, whoever ends TLS
 	Dev      bool                                             // no logins: the visitor chooses a human
 	Humans   func(context.Context) ([]api.Card, error)        // under Dev: the humans to choose from
 	Meet     func(context.Context, performatives.Agent) error // under Dev: registers a new human

@@ -49,14 +49,14 @@ func (i *Inbox) toProvider(w http.ResponseWriter, r *http.Request) {
 		i.trouble(w, r, nil, i.notSignedIn(provider, err))
 		return
 	}
-	http.SetCookie(w, visit(r, cookie, int(visitFor.Seconds())))
+	http.SetCookie(w, i.visit(r, cookie, int(visitFor.Seconds())))
 	redirect(w, to)
 }
 
 // visit is the cookie of a visit. The page at the redirect URI sends it, and not the provider's redirect, so it
 // need not be SameSite=Lax.
-func visit(r *http.Request, value string, age int) *http.Cookie {
-	return &http.Cookie{Name: visitCookie, Value: value, MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)}
+func (i *Inbox) visit(r *http.Request, value string, age int) *http.Cookie {
+	return &http.Cookie{Name: visitCookie, Value: value, MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: i.secure(r)}
 }
 
 // callback is the page at the redirect URI. It changes nothing: its script posts what is in its URL.
@@ -92,7 +92,7 @@ func (i *Inbox) fromProvider(w http.ResponseWriter, r *http.Request) {
 		i.fails(w, r, "", session.Refuse(session.Unauthorized, "this sign-in did not begin in this browser, or took longer than 10 minutes; begin again"))
 		return
 	}
-	http.SetCookie(w, visit(r, "", -1))
+	http.SetCookie(w, i.visit(r, "", -1))
 	if q.Error != "" || q.Code == "" || len(q.Code) > maxCode {
 		i.fails(w, r, "", session.Refuse(session.Unauthorized, "%s signed nobody in%s", provider.Host(), declined[q.Error]))
 		return

@@ -241,7 +241,7 @@ func (i *Inbox) enters(w http.ResponseWriter, r *http.Request, who person, next 
 	if err == nil {
 		who.Name = card.Name
 		http.SetCookie(w, &http.Cookie{
-			Name: cookieName, Value: i.people.enter(who), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r),
+			Name: cookieName, Value: i.people.enter(who), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: i.secure(r),
 		})
 		i.Log.Info("signed in", zap.String("agent", string(who.Agent)), zap.String("key", string(who.Key)), zap.String("account", oneLine(who.By.Value)))
 	}
@@ -272,7 +272,7 @@ func (i *Inbox) logout(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(cookieName); err == nil {
 		i.people.leave(cookie.Value)
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
+	http.SetCookie(w, &http.Cookie{Name: cookieName, MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: i.secure(r)})
 	i.answer(w, r, map[string]bool{"signedIn": false}, nil)
 }
 
@@ -350,8 +350,8 @@ func hostOf(hostport string) string {
 }
 
 // secure reports whether the browser uses TLS, to us or to a reverse proxy.
-func secure(r *http.Request) bool {
-	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+func (i *Inbox) secure(r *http.Request) bool {
+	return i.HTTPS || r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
 }
 
 // redirect redirects to a relative URL, which keeps a reverse proxy's prefix.

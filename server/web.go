@@ -66,7 +66,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		return nil, errors.Join(err, listener.Close())
 	}
 	pages := inbox.New(inbox.Options{
-		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Operates: s.operates, Key: s.Broker.Command.Key(), Keys: s.Broker.Options.Keys, Dev: s.Broker.Options.Dev, OpenRulings: o.OpenRulings, OpenID: signIn, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
+		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Operates: s.operates, Key: s.Broker.Command.Key(), Keys: s.Broker.Options.Keys, HTTPS: strings.HasPrefix(o.HTTPURL, "https://"), Dev: s.Broker.Options.Dev, OpenRulings: o.OpenRulings, OpenID: signIn, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
 	requests := httpgateway.New(httpgateway.Options{Service: s.Broker.Service, Key: s.Broker.Command.Key(), Origins: o.HTTPOrigins})

@@ -11,6 +11,7 @@ import (
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 func sessionErase() *cobra.Command {
@@ -89,6 +90,9 @@ func eraseAll(ctx context.Context, cmd *cobra.Command, c connection, who string)
 		reply, err := client.Do(ctx, c, api.SessionErase, api.EraseSession{Session: s.Session})
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if _, refused := errors.AsType[*session.Refusal](err); err != nil && !refused { // nobody answers
+			return fmt.Errorf("%s: %w; run the command again for what is left", s.Session, err)
 		}
 		if err != nil {
 			left++

@@ -35,6 +35,9 @@ than on a terminal pages follow each other, with --json as one line of JSON each
 			if count < 0 {
 				return usage(errors.New("--count is 0 or more"))
 			}
+			for i, monitor := range monitors {
+				monitors[i] = strings.TrimSuffix(strings.TrimPrefix(monitor, "http://"), "/metrics")
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			err := top(ctx, cmd, monitors, every, count)

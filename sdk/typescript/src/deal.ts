@@ -178,9 +178,9 @@ export class Deal<T> {
     return (invitation?.content.body['terms'] as { schemas?: string[] } | undefined)?.schemas ?? [];
   }
   /** The newest open offer of another side. */
-  get theirOffer(): Offer<T> | undefined { return this.offers.findLast((o) => o.open && !o.mine); }
+  get theirOffer(): Offer<T> | undefined { return this.offers.findLast((o) => o.open && !o.mine && !this.over); }
   /** Your newest open offer. */
-  get myOffer(): Offer<T> | undefined { return this.offers.findLast((o) => o.open && o.mine); }
+  get myOffer(): Offer<T> | undefined { return this.offers.findLast((o) => o.open && o.mine && !this.over); }
   /** The invitation, while it waits for you. */
   get invitation(): Item | undefined { return this.open.find((i) => i.kind === 'invitation' && i.for.includes(this.me)); }
   /** Questions of a CLARIFY that wait for you. */

@@ -219,7 +219,8 @@ class Agent(Generic[T]):
     ) -> Deal[T]:
         """Invite an agent, make the first offer, and let ``on_turn`` decide until the session is over.
 
-        The same arguments are the same session, also after a crash: ``key`` tells two of them apart.
+        The same counterparty, subject and mode are the same session, also after a crash, and after it has ended: another
+        ``key`` begins a new one.
 
         Args:
             first: terms of the first offer, or the whole act; None waits for the other side's.

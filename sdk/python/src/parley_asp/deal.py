@@ -227,7 +227,7 @@ class Deal(Generic[T]):
         return self._newest(mine=True)
 
     def _newest(self, mine: bool) -> Offer[T] | None:
-        return next((o for o in reversed(self.offers) if o.open and o.mine == mine), None)
+        return next((o for o in reversed(self.offers) if o.open and o.mine == mine and not self.over), None)
 
     @cached_property
     def agreed(self) -> Offer[T] | None:
