@@ -24,7 +24,7 @@ var (
 
 // faultsOf are the families and labels that an expression names, and that the table of metrics lacks.
 func faultsOf(expression string, families map[string]family) (faults []string) {
-	allowed := []string{"job", "instance", "le"} // of Prometheus
+	allowed := []string{"job", "instance", "pod", "le"} // of Prometheus, and of its operator
 	names, up := map[string]bool{}, false
 	series := selector.FindAllStringSubmatch(expression, -1)
 	for _, found := range series {
