@@ -271,9 +271,10 @@ func Summarise(s *session.State, you performatives.Member, at time.Time) Session
 	return row
 }
 
-// Asked is what of the row somebody sees who was asked to join, and may not read the session.
-func (r SessionSummary) Asked() SessionSummary {
-	r.Turns, r.LastTurn, r.Amount, r.Agreed, r.Closing, r.Waiting = 0, 0, nil, false, "", nil
+// Unread is what of the row a delegate sees who may not read the session, not yet or no more: of the deal the number of
+// turns only.
+func (r SessionSummary) Unread() SessionSummary {
+	r.LastTurn, r.Amount, r.Agreed, r.Closing, r.Waiting = 0, nil, false, "", nil
 	return r
 }
 

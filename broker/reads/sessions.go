@@ -48,7 +48,7 @@ func (x *Reads) SessionList(ctx context.Context, c api.Caller, q api.ListSession
 		err = x.Listed(ctx, c, id, func(s *Session) error {
 			row := api.Summarise(&s.State, you, s.At)
 			if x.readable(c, s) != nil {
-				row = row.Asked()
+				row = row.Unread()
 			}
 			if asked.has(row) {
 				fit.To(&row, api.MaxRowBytes)
