@@ -89,12 +89,12 @@ func (t *Command) offer(o *Offer) error {
 	return judge(t.Mode.Offering, t)
 }
 
-// alive refuses what would be over before it begins.
+// alive refuses an offer that would be over before it begins.
 func (t *Command) alive(until time.Time) error {
 	if until.IsZero() || t.Now.Before(until) {
 		return nil
 	}
-	return Refuse(StaleTimestamp, "validUntil has passed")
+	return Refuse(StaleTimestamp, "validUntil has passed, so nobody could answer the offer")
 }
 
 // addresses finds the side that is to answer. A delegate stands for its principal.

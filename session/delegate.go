@@ -28,14 +28,10 @@ func delegates(t *Command) error {
 // narrows makes the grant that the delegator asks for out of what it holds. That
 // a delegate asks for more than that is a matter of its authority.
 func (t *Command) narrows(body *performatives.DelegateBody) error {
-	until := t.until(body.ValidUntil)
-	if err := t.alive(until); err != nil && !t.event.Replayed {
-		return err
-	}
 	grant, err := delegation.Narrow(t.Grant, delegation.Grant{
 		ID: delegation.ID(t.Message.ID), From: t.From.Agent, To: body.TargetAgent,
 		Authority: delegation.ParseAuthority(body.Authority), Scope: body.Scope,
-		Offer: t.subject(), Until: until, Sequence: t.Next,
+		Offer: t.subject(), Until: t.until(body.ValidUntil), Sequence: t.Next,
 	}, body.MaxDepth, t.counters)
 	if err != nil {
 		return t.exceeded(err)
