@@ -183,7 +183,7 @@ func (b *Broker) openGateways(ctx context.Context) error {
 	}
 	var err error
 	b.Gateway, err = natsgateway.Serve(natsgateway.Options{
-		Conn: b.Options.Conn, Admit: b.admit, Sent: b.sent, Isolated: b.Parts.Members.Isolated, Unread: b.Options.Metrics.Unread, Submit: b.Command.Submit, Call: b.Verbs.Call,
+		Conn: b.Options.Conn, Admit: b.admit, Sent: b.sent, MostUseless: b.Options.Limits.Useless, Flood: b.Parts.Registry.Reconnect, Isolated: b.Parts.Members.Isolated, Unread: b.Options.Metrics.Unread, Submit: b.Command.Submit, Call: b.Verbs.Call,
 		Members: b.Parts.Members, ID: b.Options.ID, Key: b.Command.Key(), Alone: b.Options.Alone, Traces: b.Options.Traces, Log: b.Options.Log,
 	})
 	if err != nil {

@@ -195,6 +195,9 @@ func (s *Server) openLogin(o Options) error {
 			return login.Identity{}, false
 		}
 		a, ok := s.Broker.Parts.Registry.Principal(performatives.Key(key))
+		if ok && s.Broker.Gateway.Floods(a) {
+			return login.Identity{}, false
+		}
 		inbox := api.InboxStreamOf(a, s.Broker.Parts.Store.Shards())
 		return login.Identity{Name: a.Token(), Role: login.Principal, Inbox: inbox, Groups: s.Broker.Parts.Approvals.Groups(a)}, ok
 	}, admit, o.Log)

@@ -46,6 +46,7 @@ import (
 type Limits struct {
 	Rate         float64 // acts and api calls a second: 10,000
 	Burst        int     // of them at once after a pause: a tenth of the rate
+	Useless      int     // of them a second that are refused unread, or that nobody could answer, before its NATS connections are closed: 20,000
 	InFlight     int     // of them that wait for their answer: 256
 	Sessions     int     // that it opened and that are not over: 10,000
 	Invitations  int     // of its organisation to another one that are not answered, in sessions: 256
@@ -70,6 +71,7 @@ type Limits struct {
 // The defaults of Limits.
 const (
 	DefaultRate         = 10_000
+	DefaultUseless      = 20_000
 	DefaultInFlight     = 256
 	DefaultSessions     = 10_000
 	DefaultInvitations  = 256
@@ -113,6 +115,7 @@ func (l Limits) WithDefaults() Limits {
 		l.Rate = math.Inf(1)
 	}
 	or(&l.Burst, int(max(1, min(l.Rate/10, math.MaxInt32))))
+	or(&l.Useless, DefaultUseless)
 	or(&l.InFlight, DefaultInFlight)
 	or(&l.Sessions, DefaultSessions)
 	or(&l.Invitations, DefaultInvitations)

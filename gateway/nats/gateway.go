@@ -44,6 +44,10 @@ type Options struct {
 	Admit func(sender performatives.Agent, session performatives.SessionID, size int) (release func(), err error)
 	// Sent charges a principal for an answer that left to it.
 	Sent func(to performatives.Agent, bytes int)
+	// MostUseless is how many requests of a principal may be refused unread, or dropped, in a second. Who waits for
+	// answers does not come near it. Of who sends more, Flood closes the connections; nil does not.
+	MostUseless int
+	Flood       func(performatives.Agent)
 	// Isolated reports that acts must not be judged now.
 	Isolated func() bool
 	// Unread counts an act that is refused unread, by the refusal's code; nil does not.
@@ -68,6 +72,7 @@ type Gateway struct {
 	micro   micro.Service
 	forward *forwarder
 	routes  *routes
+	floods  floods
 	work    *background.Group
 
 	answered, refused atomic.Uint64
@@ -205,21 +210,16 @@ func (g *Gateway) refuseUnread(r request) {
 
 // submit lets an act in and has it judged, here or by the owner of its session.
 func (g *Gateway) submit(subject string, r request) {
-	if unanswerable(r) {
-		return
-	}
 	sender, id, err := api.ParseSubmit(subject)
 	if err != nil {
-		g.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>"))
-		return
+		err = session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.submit.<session id>")
 	}
-	if g.o.Isolated() {
+	if err == nil && g.o.Isolated() && !unanswerable(r) {
 		g.refuseUnread(r)
 		return
 	}
-	release, err := g.o.Admit(sender, id, len(r.Data()))
-	if err != nil {
-		g.refuseLater(r.Reply(), err)
+	release, ok := g.admit(r, sender, id, err)
+	if !ok {
 		return
 	}
 	g.route(forwarded{r: g.timed(r, "submit"), subject: subject, id: id, sender: sender, release: release})
@@ -253,17 +253,12 @@ func (g *Gateway) judge(act forwarded) {
 }
 
 func (g *Gateway) call(r micro.Request) {
-	if unanswerable(r) {
-		return
-	}
 	agent, verb, err := api.ParseCall(r.Subject())
 	if err != nil {
-		g.refuse(r, session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.api.<verb>"))
-		return
+		err = session.Refuse(session.MalformedEnvelope, "the subject is not asp.agent.<token>.api.<verb>")
 	}
-	release, err := g.o.Admit(agent, "", len(r.Data()))
-	if err != nil {
-		g.refuseLater(r.Reply(), err)
+	release, ok := g.admit(r, agent, "", err)
+	if !ok {
 		return
 	}
 	if verb == api.SessionSay.Name {
