@@ -75,10 +75,18 @@ func readBrokerKey(dir string) (b brokerKey, err error) {
 // changes nothing.
 func BrokerKeys(dir string) (performatives.KeyHistory, error) {
 	key, err := readBrokerKey(dir)
-	if err != nil || key.history != nil {
-		return key.history, err
+	if err != nil {
+		return nil, err
 	}
-	public, err := key.pair.PublicKey()
+	return key.keys()
+}
+
+// keys is its history, also of one that was never rotated.
+func (b *brokerKey) keys() (performatives.KeyHistory, error) {
+	if b.history != nil {
+		return b.history, nil
+	}
+	public, err := b.pair.PublicKey()
 	return performatives.KeyHistory{{Key: performatives.Key(public)}}, err
 }
 

@@ -36,10 +36,7 @@ func (b *Broker) recordKeys(ctx context.Context) error {
 		return err
 	}
 	for {
-		err := recordIn(ctx, bucket, own, text)
-		if err == nil {
-			err = recordSecret(ctx, bucket, b.Options.Secret)
-		}
+		err := b.recordIn(ctx, bucket, own, text)
 		if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrKeyExists) {
 			continue
 		}
@@ -98,7 +95,7 @@ func CheckKeys(dir string, record store.KeyRecord) error {
 		if err != nil {
 			return err
 		}
-		own, err := BrokerKeys(dir)
+		own, err := key.keys()
 		if err == nil {
 			err = newest(known, own)
 		}
@@ -114,8 +111,10 @@ func sameSecret(name, secret []byte) error {
 	if own, err := secretName(secret); err != nil || name == nil || bytes.Equal(name, own) {
 		return err
 	}
-	return fmt.Errorf("%w: the store's hosted keys and public log are of another %s", ErrKeyLost, BrokerSecret)
+	return errOtherSecret
 }
+
+var errOtherSecret = fmt.Errorf("%w: the store's hosted keys and public log are of another %s", ErrKeyLost, BrokerSecret)
 
 // secretName tells secrets apart, and nothing of them.
 func secretName(secret []byte) ([]byte, error) {
@@ -123,24 +122,38 @@ func secretName(secret []byte) ([]byte, error) {
 	return hex.AppendEncode(nil, name), err
 }
 
-// recordSecret notes which secret the store is of, and insists on it: a broker with another one opens no hosted key, and
-// signs checkpoints that nobody expects.
-func recordSecret(ctx context.Context, bucket *store.Bucket, secret []byte) error {
+// checkSecret insists that the broker's secret is that of the store: with another one it opens no hosted key, and signs
+// checkpoints that nobody expects. named reports whether the store has its name. Where it has not, the checkpoint that
+// was published last is asked.
+func (b *Broker) checkSecret(ctx context.Context, bucket *store.Bucket) (named bool, err error) {
+	secret := b.Options.Secret
 	if len(secret) == 0 {
-		return nil
+		return true, nil
 	}
 	e, err := bucket.Get(ctx, api.SecretNameKey)
-	if errors.Is(err, store.ErrNoKey) {
-		name, err := secretName(secret)
-		if err == nil {
-			_, err = bucket.Create(ctx, api.SecretNameKey, name)
+	if err == nil {
+		return true, sameSecret(e.Value, secret)
+	}
+	if !errors.Is(err, store.ErrNoKey) {
+		return false, err
+	}
+	if b.Options.Published != nil {
+		checkpoint, err := b.Options.Published.Load()
+		if err == nil && checkpoint != "" && ledger.Foreign(checkpoint, secret) {
+			err = errOtherSecret
 		}
-		return err
+		return false, err
 	}
-	if err != nil {
-		return err
+	return false, nil
+}
+
+// recordSecret notes which secret the store is of.
+func recordSecret(ctx context.Context, bucket *store.Bucket, secret []byte) error {
+	name, err := secretName(secret)
+	if err == nil {
+		_, err = bucket.Create(ctx, api.SecretNameKey, name)
 	}
-	return sameSecret(e.Value, secret)
+	return err
 }
 
 func readRecord(text []byte) (performatives.KeyHistory, error) {
@@ -151,21 +164,31 @@ func readRecord(text []byte) (performatives.KeyHistory, error) {
 	return known, nil
 }
 
-func recordIn(ctx context.Context, bucket *store.Bucket, own performatives.KeyHistory, text []byte) error {
+// recordIn notes the broker's keys, unless the store has newer ones, and which secret it is of. Nothing is written unless
+// all of that is right.
+func (b *Broker) recordIn(ctx context.Context, bucket *store.Bucket, own performatives.KeyHistory, text []byte) error {
+	var known performatives.KeyHistory
 	e, err := bucket.Get(ctx, api.BrokerKeysKey)
-	if errors.Is(err, store.ErrNoKey) {
+	noted := !errors.Is(err, store.ErrNoKey)
+	if noted && err == nil {
+		if known, err = readRecord(e.Value); err == nil {
+			err = newest(known, own)
+		}
+	}
+	if noted && err != nil {
+		return err
+	}
+	named, err := b.checkSecret(ctx, bucket)
+	switch {
+	case err != nil:
+		return err
+	case !noted:
 		_, err = bucket.Create(ctx, api.BrokerKeysKey, text)
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	known, err := readRecord(e.Value)
-	if err == nil {
-		err = newest(known, own)
-	}
-	if err == nil && len(own) > len(known) {
+	case len(own) > len(known):
 		_, err = bucket.Update(ctx, api.BrokerKeysKey, text, e.Revision)
+	}
+	if err == nil && !named {
+		err = recordSecret(ctx, bucket, b.Options.Secret)
 	}
 	return err
 }

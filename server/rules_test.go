@@ -62,7 +62,7 @@ func TestReadRulesFaults(t *testing.T) {
 		"organisations:\n  acme.com:\n    rules:\n      - match:\n          reason: [bogus]\n":                          `line 5: organisations: acme.com: rules: 1: match: reason: there is no "bogus"`,
 		"organisations:\n  acme.com:\n    rules:\n      - match:\n          amount: {min: 10, max: 5}\n":                "line 5: organisations: acme.com: rules: 1: match: amount: max 5 is below min 10",
 		"organisations:\n  acme.com:\n    groups:\n      g: ['human://acme.com/a']\n    rules:\n      - name: large\n        approvers: [g]\n        chain:\n          - approvers: [nobody]\n": `line 9: organisations: acme.com: rules: 1 (large): chain: 1: approvers: there is no group "nobody"`,
-		"organisations:\n  acme.com:\n    rules:\n      -\n":                                "line 4: rules has no value",
+		"organisations:\n  acme.com:\n    rules:\n      -\n":                                "line 4: an item of rules has no value",
 		"organisations:\n  acme.com:\n    calendar: office\n":                               `line 3: organisations: acme.com: calendar: there is no calendar "office"`,
 		"organisations: {acme.com: {due: never}}":                                           "line 1",
 		"organisations: {acme.com: {rules: [{match: {urgency: [urgent]}, approvers: []}]}}": `there is no "urgent"`,

@@ -30,26 +30,34 @@ func (t *Command) amends(o *Offer, reference string) error {
 	if err := ofParties(amended, c.Parties); err != nil {
 		return err
 	}
-	return t.amendable(reference, amended)
+	if err := t.amendable(reference, amended); err != nil {
+		return err
+	}
+	return t.ofSame(reference, amended)
+}
+
+// ofSame refuses to have another party owe what one owes already, whose breaches and deliveries would go along.
+func (t *Command) ofSame(commitment string, amended []performatives.Obligation) error {
+	for i, a := range amended {
+		if o, has := t.Obligation(commitment, a.ID); has && a.Party != o.Party && !t.event.Replayed {
+			return RefuseSchema(Fault{
+				Path: fmt.Sprintf("/terms/obligations/%d/party", i), Rule: "party",
+				Message: fmt.Sprintf("%s owes the obligation %s, and its record: waive it, and give the new one an id of its own", o.Party, a.ID),
+			})
+		}
+	}
+	return nil
 }
 
 // amendable refuses to replace what is not due any more, and more obligations than a session has.
 func (t *Command) amendable(commitment string, amended []performatives.Obligation) error {
 	more := 0
-	for i, a := range amended {
+	for _, a := range amended {
 		o, has := t.Obligation(commitment, a.ID)
 		if !has {
 			more++
-			continue
-		}
-		if err := stillDue(o); err != nil {
+		} else if err := stillDue(o); err != nil {
 			return err
-		}
-		if a.Party != o.Party && !t.event.Replayed {
-			return RefuseSchema(Fault{
-				Path: fmt.Sprintf("/terms/obligations/%d/party", i), Rule: "party",
-				Message: fmt.Sprintf("%s owes it, and its record: waive it, and add an obligation with another id", o.Party),
-			})
 		}
 	}
 	if total := len(t.obliged) + more; total > MostObligations {

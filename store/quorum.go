@@ -60,18 +60,22 @@ func (s *Store) Writable(ctx context.Context, stream string) error {
 	return failed
 }
 
-func (s *Store) writable(ctx context.Context, stream string) (Servers, error) {
-	known, err := s.stream(ctx, stream)
+func (s *Store) writable(asked context.Context, stream string) (Servers, error) {
+	known, err := s.stream(asked, stream)
 	if err != nil {
-		return Servers{}, err
+		return s.Servers(), err
 	}
-	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	ctx, cancel := context.WithTimeout(asked, leaderTimeout)
 	defer cancel()
 	info, err := known.Info(ctx)
-	if err != nil { // the leader answers, and there is none: nobody says who is away
-		return Servers{Away: make([]string, max(1, known.CachedInfo().Config.Replicas))}, err
+	replicas := known.CachedInfo().Config.Replicas
+	switch {
+	case err == nil:
+		return serversOf(info), quorum(info)
+	case errors.Is(err, context.DeadlineExceeded) && asked.Err() == nil && replicas > 1: // nobody leads, and says who is away
+		return Servers{Away: make([]string, replicas)}, err
 	}
-	return serversOf(info), quorum(info)
+	return s.Servers(), err
 }
 
 // Servers are those that keep a stream, by whether its leader reaches them.

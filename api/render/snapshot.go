@@ -199,8 +199,6 @@ func (w *sayer) move(m api.Move) string {
 		deed = "commit to obligations"
 	case m.Performative == "WITHDRAW" && w.given(m.Reference):
 		deed = "give back " + about
-	case m.Performative == "WITHDRAW" && about == fit.Text(Clean(m.Reference), longestID): // the snapshot has it no more: it was accepted
-		deed = "end the delegation " + about
 	case strings.Contains(deed, "%s"):
 		deed = fmt.Sprintf(deed, about)
 	}

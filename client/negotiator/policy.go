@@ -50,7 +50,7 @@ type Issue struct {
 // Parse reads a policy and refuses one that does not make sense.
 func Parse(text []byte) (*Policy, error) {
 	p := &Policy{Aspiration: 1, Curve: 1, Rounds: 5, Type: "service-agreement", Subject: "an offer"}
-	if err := strictyaml.Decode(text, p); err != nil {
+	if err := strictyaml.Decode(text, p, "fixed"); err != nil {
 		return nil, err
 	}
 	switch {

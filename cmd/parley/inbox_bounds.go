@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -120,14 +121,23 @@ func beyond(a *performatives.RulingsAuthority, item api.EscalationItem) (more, l
 		compare(plain(*a.MaxAmount), *a.MaxAmount > item.Amount.Value, *a.MaxAmount < item.Amount.Value, item.Amount.Value)
 	}
 	for _, b := range a.Bounds {
-		i := slices.IndexFunc(item.Changes, func(c api.Change) bool {
-			return c.After != nil && (c.Path == b.TermPath || c.Path == "terms."+b.TermPath)
-		})
+		path := b.TermPath
+		if !strings.HasPrefix(path, "terms.") {
+			path = "terms." + path
+		}
+		i := slices.IndexFunc(item.Changes, func(c api.Change) bool { return c.After != nil && c.Path == path })
 		if i < 0 {
-			if len(item.Changes) > 0 && item.Omitted["changes"] == 0 {
+			// A path into a list, or of an object, is none of those that changed, and may be right.
+			partly := func(c api.Change) bool {
+				return strings.HasPrefix(path, c.Path+".") || strings.HasPrefix(c.Path, path+".")
+			}
+			if len(item.Changes) > 0 && item.Omitted["changes"] == 0 && !slices.ContainsFunc(item.Changes, partly) {
 				less = append(less, b.TermPath+", which the terms at stake do not have")
 			}
 			continue
+		}
+		if is := item.Changes[i].After; b.Equals != nil && !bytes.Equal(is, b.Equals) {
+			less = append(less, fmt.Sprintf("%s, where it is %s", b.String(), is))
 		}
 		var asked float64
 		if after := item.Changes[i].After; after.Kind() == '0' && json.Unmarshal(after, &asked) == nil {

@@ -112,15 +112,16 @@ func TestBeyond(t *testing.T) {
 	most := 450.0
 	var item api.EscalationItem
 	item.Amount = &ruling.Amount{Value: 450.5, Currency: "USD"}
-	item.Changes = []api.Change{{Path: "terms.price", After: jsontext.Value("450.5")}, {Path: "terms.seats", After: jsontext.Value("10")}}
+	item.Changes = []api.Change{{Path: "terms.price", After: jsontext.Value("450.5")}, {Path: "terms.seats", After: jsontext.Value("10")}, {Path: "terms.list", After: jsontext.Value(`[{"price":2}]`)}}
 	bounds := performatives.RulingsAuthority{MaxAmount: &most, Bounds: []performatives.RulingsBound{
+		{TermPath: "terms.seats", Equals: jsontext.Value("11")}, {TermPath: "terms.list.0.price", Max: new(1.0)},
 		{TermPath: "price", Max: new(451.0)}, {TermPath: "terms.seats", Min: new(11.0)}, {TermPath: "terms.nosuch", Max: new(1.0)},
 	}}
 	more, less := beyond(&bounds, item)
 	if want := []string{"price at most 451, where 450.5 is asked for"}; !slices.Equal(more, want) {
 		t.Errorf("more: %q, want %q", more, want)
 	}
-	want := []string{"450, where 450.5 is asked for", "terms.seats at least 11, where 10 is asked for", "terms.nosuch, which the terms at stake do not have"}
+	want := []string{"450, where 450.5 is asked for", "terms.seats exactly 11, where it is 10", "terms.seats at least 11, where 10 is asked for", "terms.nosuch, which the terms at stake do not have"}
 	if !slices.Equal(less, want) {
 		t.Errorf("less: %q, want %q", less, want)
 	}

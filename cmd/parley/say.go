@@ -76,7 +76,7 @@ func chosen(deal api.Snapshot, words []string) (api.Move, error) {
 	}
 	if len(found) == 0 && len(words) > 1 && strings.EqualFold(words[0], "ACCEPT") {
 		for _, o := range deal.Offers {
-			if o.ID == words[1] && o.Status == session.Open.String() && !o.Mine { // the broker refuses it, and says why
+			if o.ID == words[1] && o.Status == session.Open.String() && !o.Mine { // the broker says why not
 				body, err := json.Marshal(performatives.AcceptBody{ReferenceID: o.ID})
 				return api.Move{Performative: "ACCEPT", Reference: o.ID, Body: body}, err
 			}

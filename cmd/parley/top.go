@@ -36,7 +36,7 @@ than on a terminal pages follow each other, with --json as one line of JSON each
 				return usage(errors.New("--count is 0 or more"))
 			}
 			for i, monitor := range monitors {
-				monitors[i] = strings.TrimSuffix(strings.TrimPrefix(monitor, "http://"), "/metrics")
+				monitors[i] = strings.TrimSuffix(strings.TrimRight(strings.TrimPrefix(monitor, "http://"), "/"), "/metrics")
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()

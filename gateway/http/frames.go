@@ -72,7 +72,7 @@ func (s *socket) take(ctx context.Context, in incoming) (pong bool, err error) {
 		err = malformed("/envelope", "says all there is")
 	}
 	if err != nil || frame.Type == "pong" || s.c.ReadOnly {
-		if err := s.c.Charge(1); err != nil {
+		if err := s.charge(s.c.Caller); err != nil {
 			return false, s.closing(err)
 		}
 	}

@@ -128,7 +128,7 @@ func (g *Gateway) crossOrigin(w http.ResponseWriter, r *http.Request) (answered 
 		return false
 	}
 	return gateway.AllowOrigin(w, r, "Location, Retry-After", "GET, POST, PUT, DELETE",
-		"Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, Traceparent")
+		"Asp-Agent, Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, Traceparent")
 }
 
 // Local serves requests for loopback names only: without a login there is nothing else that

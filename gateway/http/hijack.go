@@ -6,12 +6,17 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
-// mostAtEnd is what is read of a socket after it was told why it closes: an answer, and what was on its way.
-const mostAtEnd = 64 << 10
+const (
+	// mostOfMessage is what is read of a socket for one message, with the control frames and empty fragments among
+	// it, and after it was told why it closes.
+	mostOfMessage = 1 << 20
+	endsWithin    = 5 * time.Second // that it was told
+)
 
-// A hijacker keeps hold of the connection that a WebSocket takes over, to bound what is read at its end.
+// A hijacker keeps hold of the connection that a WebSocket takes over, to bound what is read of it.
 type hijacker struct {
 	http.ResponseWriter
 
@@ -28,21 +33,27 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, buffered, nil
 }
 
-// A bounded connection ends once so much was read after its end began.
+// A bounded connection ends once so much was read since the last message began.
 type bounded struct {
 	net.Conn
 
-	ending atomic.Bool
-	read   int // after the end began
+	read atomic.Int64
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
-	if b.ending.Load() && b.read >= mostAtEnd {
+	if b.read.Load() >= mostOfMessage {
 		return 0, io.EOF
 	}
 	n, err := b.Conn.Read(p)
-	if b.ending.Load() {
-		b.read += n
-	}
+	b.read.Add(int64(n))
 	return n, err
+}
+
+// begins has as much read again.
+func (b *bounded) begins() { b.read.Store(0) }
+
+// ends has little more read, and not for long.
+func (b *bounded) ends() {
+	b.begins()
+	b.SetReadDeadline(time.Now().Add(endsWithin)) //nolint:errcheck // it is closed then
 }

@@ -56,8 +56,11 @@ type socket struct {
 	conn   *websocket.Conn
 	frames chan incoming // closed when no frame comes any more
 	reader *sessionReader
+	taken  *hijacker
+	done   chan struct{}                  // closed when frames are taken no more
 	payer  atomic.Pointer[gateway.Caller] // nil before it is authenticated
 	early  int                            // pings and pongs before that
+	spare  spare
 }
 
 // An incoming frame.
@@ -73,10 +76,9 @@ func (c *call) socket() {
 		c.refuse(err)
 		return
 	}
-	s := &socket{c: c, frames: make(chan incoming), reader: &sessionReader{c: c}}
+	s := &socket{c: c, frames: make(chan incoming), reader: &sessionReader{c: c}, taken: &hijacker{ResponseWriter: c.w}, done: make(chan struct{})}
 	// upgradable has checked the origin, with the answer of other requests.
-	taken := &hijacker{ResponseWriter: c.w}
-	conn, err := websocket.Accept(taken, c.r, &websocket.AcceptOptions{
+	conn, err := websocket.Accept(s.taken, c.r, &websocket.AcceptOptions{
 		Subprotocols: []string{subprotocol}, InsecureSkipVerify: true,
 		OnPingReceived: func(ctx context.Context, _ []byte) bool { return s.pays(ctx) },
 		OnPongReceived: func(ctx context.Context, _ []byte) { s.pays(ctx) },
@@ -94,7 +96,8 @@ func (c *call) socket() {
 	s.conn = conn
 	go s.receive(ctx)
 	end, is := errors.AsType[closing](s.serve(ctx))
-	taken.conn.ending.Store(true)
+	close(s.done)
+	s.taken.conn.ends()
 	if is {
 		conn.Close(end.code, end.why) //nolint:errcheck // the client is gone
 	}
@@ -136,6 +139,7 @@ func nonce(given []string) bool {
 func (s *socket) receive(ctx context.Context) {
 	defer close(s.frames)
 	for limit := int64(maxAuthFrame); ; limit = gateway.MaxBody {
+		s.taken.conn.begins()
 		_, r, err := s.conn.Reader(ctx)
 		if err != nil {
 			return
@@ -154,22 +158,6 @@ func (s *socket) receive(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// pays charges a ping or a pong to the caller. One for which nobody pays ends the socket.
-func (s *socket) pays(ctx context.Context) bool {
-	if payer := s.payer.Load(); payer != nil {
-		if payer.Charge(1) == nil {
-			return true
-		}
-	} else if s.early++; s.early <= maxEarly {
-		return true
-	}
-	select {
-	case s.frames <- incoming{limited: true}:
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // serve serves the socket until there is a reason to close it.

@@ -43,7 +43,7 @@ func TestLoad(t *testing.T) {
 	const provider = "issuer: https://login.acme.com\nclientId: parley\n"
 	const humans = "humans: {'human://acme.com/alice': alice@acme.com}\n"
 	for text, want := range map[string]string{
-		"": "issuer: \"\" is not an https URL",
+		"": "the file is empty",
 		"issuer: http://login.acme.com\nclientId: parley\n" + humans:            "is not an https URL",
 		"issuer: https://user:hush@login.acme.com\nclientId: parley\n" + humans: "is not an https URL",
 		"issuer: https://login.acme.com\n" + humans:                             "clientId: there is none",

@@ -4,11 +4,11 @@ package strictyaml
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,9 +18,9 @@ import (
 // ErrEmpty is for a file that says nothing, as one that is being written.
 var ErrEmpty = errors.New("the file is empty")
 
-// Decode reads a file of YAML or JSON. An unknown field is an error, and so is one without a value: the file may have been
-// cut off there.
-func Decode(data []byte, into any) error {
+// Decode reads a file of YAML or JSON. An unknown field is an error, and so is one without a value, but for what is
+// below the free ones: the file may have been cut off there.
+func Decode(data []byte, into any, free ...string) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	decoder.KnownFields(true)
 	err := decoder.Decode(into)
@@ -41,12 +41,30 @@ func Decode(data []byte, into any) error {
 			faults = append(faults, errors.New(plain(line, &document)))
 		}
 	}
-	find(&document, "", func(name string, value *yaml.Node) {
-		if value.ShortTag() == "!!null" {
-			faults = append(faults, fmt.Errorf("line %d: %s has no value", value.Line, cmp.Or(name, "the file")))
+	return errors.Join(append(faults, nulls(&document, "the file", free)...)...)
+}
+
+// nulls are the fields without a value, but for those below free ones.
+func nulls(node *yaml.Node, name string, free []string) (faults []error) {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
+		return []error{fmt.Errorf("line %d: %s has no value", node.Line, name)}
+	}
+	for n, child := range node.Content {
+		of := name
+		switch node.Kind {
+		case yaml.SequenceNode:
+			of = "an item of " + name
+		case yaml.MappingNode:
+			if n%2 == 0 {
+				continue // a key
+			}
+			of = node.Content[n-1].Value
 		}
-	})
-	return errors.Join(faults...)
+		if !slices.Contains(free, of) {
+			faults = append(faults, nulls(child, of, free)...)
+		}
+	}
+	return faults
 }
 
 var (

@@ -23,6 +23,7 @@ func TestDecode(t *testing.T) {
 		"":                           "the file is empty",
 		"# who decides\n":            "the file is empty",
 		"who: []\nnext:\n  by:":      "line 3: by has no value",
+		"next:\n  who:\n    -\n":     "line 3: an item of who has no value",
 		"next: ~":                    "line 1: next has no value",
 		"~":                          "line 1: the file has no value",
 		"name: a\nquorom: 2":         "line 2: field quorom not found",

@@ -25,7 +25,7 @@ type logger struct {
 // writeError is in the line with which the server says so.
 const writeError = "critical write error"
 
-// Of clients a minute has so many lines of a level, each of at most so many bytes.
+// Of clients a minute has so many lines of each level, each of at most so many bytes.
 const (
 	mostOfClients = 30
 	longestLine   = 1 << 10
@@ -40,12 +40,12 @@ func newLogger(out *zap.Logger) *logger {
 	return &logger{out: out, clients: out.WithOptions(sampled)}
 }
 
-// ofClient is in what the server says of a client's connection, over TCP or WebSocket.
-var ofClient = regexp.MustCompile(` - [cw]id:\d+`)
+// ofClient is in what the server says of a client's connection, over TCP or WebSocket, or of what it sent.
+var ofClient = regexp.MustCompile(` - [cw]id:\d+|^websocket|^Malformed JetStream|TLS handshake`)
 
 func (l *logger) log(level zapcore.Level, format string, v []any) {
 	text := fmt.Sprintf(format, v...)
-	if !ofClient.MatchString(format) {
+	if !ofClient.MatchString(text) {
 		l.out.Log(level, text)
 		return
 	}

@@ -299,23 +299,30 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// What people allowed has bounds of terms.
-func TestRedactTakesRulings(t *testing.T) {
+// What people were asked and decided tells terms, and so do questions about them.
+func TestRedactTakesWords(t *testing.T) {
 	t.Parallel()
-	lines, _ := recorded(t, "2/escalation")
-	whole, err := evidence.Make(lines, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const ruling = `"authority":{"currency":"USD","maxAmount":15000,`
-	if !bytes.Contains(bytesOf(t, whole), []byte(ruling)) {
-		t.Fatalf("no ruling says %s", ruling)
-	}
-	b, err := whole.Redact("pricePerMonth")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Contains(bytesOf(t, b), []byte("15000")) {
-		t.Error("the redacted bundle tells the price")
+	for name, c := range map[string]struct {
+		term string
+		says []string
+	}{
+		"2/escalation":          {"pricePerMonth", []string{`"maxAmount":15000`, "$15,000/month", "Approved at $15k"}},
+		"4/clarification-round": {"consistencyLevel", []string{"terms.consistencyLevel", "linearizable"}},
+	} {
+		lines, _ := recorded(t, name)
+		whole, err := evidence.Make(lines, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := whole.Redact(c.term)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after := bytesOf(t, whole), bytesOf(t, b)
+		for _, text := range c.says {
+			if !bytes.Contains(before, []byte(text)) || bytes.Contains(after, []byte(text)) {
+				t.Errorf("%s: without %s: %q: %t, and before %t", name, c.term, text, bytes.Contains(after, []byte(text)), bytes.Contains(before, []byte(text)))
+			}
+		}
 	}
 }

@@ -32,8 +32,9 @@ func isWithheld(line jsontext.Value) bool { return bytes.HasPrefix(line, []byte(
 
 // Redact takes terms out, named as in "price" or "terms.price": out of the agreements, and with them
 // each entry whose body has a member of this name, and the offer, of which the salts of all terms derive:
-// with them one could try out what is missing. What people allowed goes too, since it has bounds of terms
-// and their hash, and so does all that is sealed. Of such an entry the hash and the receipt are left.
+// with them one could try out what is missing. What people were asked and what they decided goes too, since it
+// has terms in words, bounds of them and their hash, and so does all that is sealed. Of such an entry the hash
+// and the receipt are left.
 // What is said of obligations and disputes can then not be computed again, and is left out if it
 // would tell them.
 func (b Bundle) Redact(names ...string) (Bundle, error) {
@@ -70,7 +71,7 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 		if err != nil {
 			return b, err
 		}
-		has := allows(e.Message.RawBody) ||
+		has := decides(e.Message) ||
 			slices.ContainsFunc(offers, func(offer jsontext.Value) bool { return bytes.Equal(offer, line) })
 		for name := range gone {
 			if tells(e.Message.RawBody, name) {
@@ -97,17 +98,16 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 	return b, nil
 }
 
-// allows reports whether a ruling says openly what it allows.
-func allows(body jsontext.Value) bool {
-	var ruling struct {
-		Data struct {
-			Authority jsontext.Value `json:"authority"`
-		} `json:"data"`
+// decides reports whether an act asks people for a decision, or is one.
+func decides(m *performatives.Message) bool {
+	var body struct {
+		Type string `json:"type"`
 	}
-	return json.Unmarshal(body, &ruling) == nil && ruling.Data.Authority != nil
+	return m.Performative == performatives.Escalate ||
+		m.Performative == performatives.Inform && json.Unmarshal(m.RawBody, &body) == nil && body.Type == performatives.Resolution
 }
 
-// tells reports whether a value has a member of this name, at any depth.
+// tells reports whether a value has a member of this name, at any depth, or says something of the term by its path.
 func tells(value jsontext.Value, name string) bool {
 	d := jsontext.NewDecoder(bytes.NewReader(value))
 	for {
@@ -115,8 +115,17 @@ func tells(value jsontext.Value, name string) bool {
 		if err != nil {
 			return false
 		}
-		if kind, n := d.StackIndex(d.StackDepth()); kind == '{' && n%2 == 1 && t.Kind() == '"' && t.String() == name {
+		if t.Kind() != '"' {
+			continue
+		}
+		kind, n := d.StackIndex(d.StackDepth())
+		switch of := d.StackPointer().LastToken(); {
+		case kind == '{' && n%2 == 1 && t.String() == name:
 			return true
+		case n%2 == 0 && (of == "field" || of == "termPath"):
+			if first, _, _ := strings.Cut(strings.TrimPrefix(t.String(), "terms."), "."); first == name {
+				return true
+			}
 		}
 	}
 }

@@ -96,8 +96,8 @@ func TestReaders(t *testing.T) {
 		t.Errorf("an act took %s", worst)
 	}
 	for _, line := range log.All() {
-		if strings.Contains(line.Message, "Slow Consumer") {
-			t.Errorf("the server says: %s", line.Message)
+		if text := fmt.Sprint(line.Message, line.ContextMap()); strings.Contains(text, "Slow Consumer") {
+			t.Errorf("the server says: %s", text)
 		}
 	}
 }

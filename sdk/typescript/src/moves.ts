@@ -57,7 +57,7 @@ function moveOf<T>(decision: Act, deal: Deal<T>): Move {
   const found = same.find((m) => decision.performative !== 'COMMIT' || m.body['outcome'] === decision.fills['outcome']);
   if (found) return found;
   if (decision.performative === 'ACCEPT' && deal.offers.some((o) => o.id === decision.reference && o.open && !o.mine)) {
-    return { performative: 'ACCEPT', body: { referenceId: decision.reference }, fill: [], says: '' }; // the broker refuses it, and says why
+    return { performative: 'ACCEPT', body: { referenceId: decision.reference }, fill: [], says: '' }; // the broker says why not
   }
   const about = decision.reference ? ` of ${decision.reference}` : '';
   throw new NotAllowed(

@@ -71,7 +71,7 @@ def _move(decision: Act, deal: Deal[Any]) -> JSON:
         if m["body"].get("outcome") == outcome or decision.performative != "COMMIT":
             return m
     if decision.performative == "ACCEPT" and any(o.id == decision.reference and o.open and not o.mine for o in deal.offers):
-        return {"body": {"referenceId": decision.reference}, "fill": ()}  # the broker refuses it, and says why
+        return {"body": {"referenceId": decision.reference}, "fill": ()}  # the broker says why not
     about = f" of {decision.reference}" if decision.reference else ""
     raise NotAllowed(
         f"{decision.performative}{about} is not allowed for you while {deal.state}; allowed: {', '.join(deal.allowed) or 'nothing'}",
