@@ -32,7 +32,7 @@ func (i *Inbox) answer(w http.ResponseWriter, r *http.Request, answer any, err e
 	if err != nil {
 		var refusal *session.Refusal
 		if !errors.As(err, &refusal) {
-			i.Log.Warn("inbox", zap.String("path", r.URL.Path), zap.Error(err))
+			i.fault(r, err)
 			refusal = session.Refuse(session.Unavailable, "an internal error occurred; try again")
 		}
 		i.refuse(w, r, refusal, refusal.Code.Status())

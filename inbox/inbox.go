@@ -253,6 +253,13 @@ func (i *Inbox) show(w http.ResponseWriter, r *http.Request, status int, name st
 	send(w, r, status, []byte(clean(out.String())))
 }
 
+// fault logs the internal cause of an answer, unless the browser went away.
+func (i *Inbox) fault(r *http.Request, err error) {
+	if r.Context().Err() == nil {
+		i.Log.Warn("inbox", zap.String("path", r.URL.Path[:min(len(r.URL.Path), maxNext)]), zap.Error(err))
+	}
+}
+
 // trouble shows an error as a page, or as a part.
 func (i *Inbox) trouble(w http.ResponseWriter, r *http.Request, who *person, err error) {
 	status, words := http.StatusServiceUnavailable, "An internal error occurred. Try again."
@@ -260,7 +267,7 @@ func (i *Inbox) trouble(w http.ResponseWriter, r *http.Request, who *person, err
 	if errors.As(err, &refusal) {
 		status, words = refusal.Code.Status(), refusal.Message
 	} else {
-		i.Log.Warn("inbox", zap.String("path", r.URL.Path), zap.Error(err))
+		i.fault(r, err)
 	}
 	p := i.page(r, who, "", "Not available")
 	p.Trouble = words

@@ -59,8 +59,8 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	if s.Broker.Options.Dev {
 		local = httpgateway.Local
 	}
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { s.health(w, r, o.Data) })
-	mux.HandleFunc("GET /version", s.version)
+	mux.Handle("GET /healthz", public.limit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.health(w, r, o.Data) })))
+	mux.Handle("GET /version", public.limit(http.HandlerFunc(s.version)))
 	signIn, err := o.signIn()
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -69,7 +69,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 		Service: s.Broker.Service, Redeem: s.Broker.Parts.Registry.Redeem, NameOf: s.Broker.Parts.Registry.NameOf, Operates: s.operates, Key: s.Broker.Command.Key(), Keys: s.Broker.Options.Keys, HTTPS: strings.HasPrefix(o.HTTPURL, "https://"), Dev: s.Broker.Options.Dev, OpenRulings: o.OpenRulings, OpenID: signIn, Humans: s.humans, Meet: s.meet, From: visitors.from, Log: log, Now: s.Broker.Options.Now,
 	})
 	mux.Handle("/inbox/", http.StripPrefix("/inbox", pages))
-	requests := httpgateway.New(httpgateway.Options{Service: s.Broker.Service, Key: s.Broker.Command.Key(), Origins: o.HTTPOrigins})
+	requests := httpgateway.New(httpgateway.Options{Service: s.Broker.Service, Key: s.Broker.Command.Key(), Origins: o.HTTPOrigins, Allow: public.allow})
 	mux.Handle("/openapi.json", requests)
 	mux.Handle(indexgateway.Base, local(indexgateway.New(s.Broker.Service)))
 	oap := local(oapgateway.New(oapgateway.Options{Service: s.Broker.Service, AgentOf: s.Broker.Parts.Registry.AgentOf, Party: s.Broker.Parts.Registry.HostedBesideOwn, Key: s.Broker.Command.Key()}))
@@ -97,7 +97,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	}
 	mux.Handle("GET "+ardgateway.ListPath, pagesOr("inbox/agents", catalog))
 	mux.Handle("/log/", public.limit(readers{accounts, visitors.from, accounts.Scheduler(logReaders, 0)}.limit(s.Broker.Parts.Ledger)))
-	mux.Handle("/log/checkpoint", s.Broker.Parts.Ledger)
+	mux.Handle("/log/checkpoint", public.limit(s.Broker.Parts.Ledger))
 	mux.Handle("GET /did/{token}/did.json", public.limit(http.HandlerFunc(s.did)))
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.Handle(path, redirect("inbox/"))

@@ -48,12 +48,26 @@ func (c *call) enter() (err error) {
 		}
 	}
 	if c.route.public {
-		return nil
+		return c.g.stranger(c.r)
 	}
-	if c.Caller, err = c.g.service.AdmitHTTP(c.r); err == nil && c.route.acts() {
+	c.Caller, err = c.g.service.AdmitHTTP(c.r)
+	switch {
+	case errors.Is(err, custody.ErrToken):
+		if err := c.g.stranger(c.r); err != nil {
+			return err
+		}
+	case err == nil && c.route.acts():
 		err = c.Acts()
 	}
 	return err
+}
+
+// stranger charges a request of nobody to its address.
+func (g *Gateway) stranger(r *http.Request) error {
+	if g.allow == nil || g.allow(r) {
+		return nil
+	}
+	return session.Refuse(session.RateLimited, "your address asks too often without a token")
 }
 
 // called calls the route's verb with the request that path and body make.

@@ -30,6 +30,8 @@ type Options struct {
 	Service *gateway.Service
 	Key     performatives.Key // the broker's
 	Origins []string          // of other sites whose pages may call
+	// Allow charges a request of nobody to its address, or refuses it; nil allows all.
+	Allow func(*http.Request) bool
 }
 
 // A Gateway serves requests below api.HTTPBase, and the OpenAPI description at /openapi.json.
@@ -37,6 +39,7 @@ type Gateway struct {
 	service *gateway.Service
 	key     performatives.Key
 	origins []string
+	allow   func(*http.Request) bool
 	mux     *http.ServeMux
 	ending  chan struct{} // closed to end streams
 	end     sync.Once
@@ -45,7 +48,7 @@ type Gateway struct {
 
 // New makes a gateway.
 func New(o Options) *Gateway {
-	g := &Gateway{service: o.Service, key: o.Key, origins: o.Origins, mux: http.NewServeMux(), ending: make(chan struct{})}
+	g := &Gateway{service: o.Service, key: o.Key, origins: o.Origins, allow: o.Allow, mux: http.NewServeMux(), ending: make(chan struct{})}
 	for _, r := range routes() {
 		g.mux.HandleFunc(r.at.Method()+" "+r.at.Path(), func(w http.ResponseWriter, req *http.Request) {
 			g.serve(w, req, r)

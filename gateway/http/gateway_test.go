@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/archive"
+	httpgateway "github.com/parley-asp/parley/gateway/http"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testkit"
@@ -385,5 +387,36 @@ func TestAgentsPage(t *testing.T) {
 		if err != nil || len(blocks) < 6 || !bytes.Contains(out, []byte(want)) {
 			t.Errorf("the page has %d blocks, and no %q: %v\n%s", len(blocks), want, err, out)
 		}
+	}
+}
+
+// What is open to everybody, and what has no valid token, is charged to the address that asks.
+func TestStrangersAreCharged(t *testing.T) {
+	t.Parallel()
+	charged := 0
+	served := httptest.NewServer(httpgateway.New(httpgateway.Options{Service: idle{}.service(), Allow: func(*http.Request) bool {
+		charged++
+		return charged <= 4
+	}}))
+	t.Cleanup(served.Close)
+	get := func(path, token string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, served.URL+path, nil)
+		testkit.Must(t, err)
+		if token != "" {
+			r.Header.Set("Authorization", token)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		testkit.Must(t, err)
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	for n, want := range []int{http.StatusOK, http.StatusOK, http.StatusOK, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusTooManyRequests, http.StatusTooManyRequests} {
+		path := []string{"/v1/asp", "/openapi.json", "/v1/asp/openapi.json", "/v1/asp/sessions"}[n%4]
+		if got := get(path, ""); got != want {
+			t.Errorf("request %d, %s: %d, want %d", n, path, got, want)
+		}
+	}
+	if got := get("/v1/asp/sessions", "Bearer t"); got == http.StatusTooManyRequests || charged != 7 {
+		t.Errorf("with a token: %d, and %d requests are charged to the address", got, charged)
 	}
 }

@@ -19,7 +19,11 @@ import (
 type object map[string]any
 
 // describe serves the OpenAPI description.
-func (g *Gateway) describe(w http.ResponseWriter, _ *http.Request) {
+func (g *Gateway) describe(w http.ResponseWriter, r *http.Request) {
+	if err := g.stranger(r); err != nil {
+		(&call{g: g, w: w, r: r}).refuse(err)
+		return
+	}
 	write(w, http.StatusOK, jsonType, description())
 }
 

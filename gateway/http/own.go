@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/session"
 )
 
 // card registers the caller's own card.
@@ -43,9 +44,14 @@ func (c *call) card() {
 	c.answer(reply, err)
 }
 
+const maxProof = 4 << 10 // bytes, of who is not known yet
+
 // prove makes a token for who proves to have its principal's key.
 func (c *call) prove() {
 	data, err := c.read(jsonType)
+	if err == nil && len(data) > maxProof {
+		err = session.Refuse(session.TooLarge, "a proof has at most %d bytes", maxProof)
+	}
 	var proof api.ProveToken
 	if err == nil {
 		err = strictly(data, &proof, "agentId", "timestamp", "audience", "signature")

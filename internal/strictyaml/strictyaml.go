@@ -51,10 +51,9 @@ func nulls(node *yaml.Node, name string, free []string) (faults []error) {
 	}
 	for n, child := range node.Content {
 		of := name
-		switch node.Kind {
-		case yaml.SequenceNode:
+		if node.Kind == yaml.SequenceNode {
 			of = "an item of " + name
-		case yaml.MappingNode:
+		} else if node.Kind == yaml.MappingNode {
 			if n%2 == 0 {
 				continue // a key
 			}

@@ -45,6 +45,7 @@ func Config(k Keys, shards int) (string, error) {
 func jetStream() string {
 	return fmt.Sprintf(`max_payload: %d
 max_pending: %d
+no_fast_producer_stall: true # nobody waits for who does not read
 jetstream {
   store_dir: "./nats-data" # adjust
   # What is accepted has been fsynced. In a cluster with --replicas 3 a time such

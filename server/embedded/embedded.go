@@ -49,7 +49,7 @@ const (
 	// Atomic batches in flight; the server's default for a stream is 50.
 	maxBatches = 1_000
 	// A client subscribes to its reply inbox, and perhaps to a few subjects below it.
-	maxSubscriptions = 1_000
+	maxSubscriptions = 256
 	// Bytes that wait for one slow connection. The broker's own is one of them: with less, a
 	// principal's flood on a busy machine ended it, and others were answered "no responders".
 	maxPending = 64 << 20
@@ -248,6 +248,7 @@ func (o Options) server() (*server.Options, error) {
 		NoSigs:                 true,
 		MaxPayload:             MaxPayload,
 		MaxPending:             maxPending,
+		NoFastProducerStall:    true, // of whom the broker is one: who does not read is cut off, and nobody waits for it
 		AuthTimeout:            loginTimeout.Seconds(),
 		SystemAccount:          o.Authority.Account(login.SystemAccount),
 		JetStream:              true,
