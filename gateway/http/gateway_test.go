@@ -393,8 +393,9 @@ func TestAgentsPage(t *testing.T) {
 // What is open to everybody, and what has no valid token, is charged to the address that asks.
 func TestStrangersAreCharged(t *testing.T) {
 	t.Parallel()
-	charged := 0
-	served := httptest.NewServer(httpgateway.New(httpgateway.Options{Service: idle{}.service(), Allow: func(*http.Request) bool {
+	charged, service := 0, idle{}.service()
+	service.Now = time.Now
+	served := httptest.NewServer(httpgateway.New(httpgateway.Options{Service: service, Allow: func(*http.Request) bool {
 		charged++
 		return charged <= 4
 	}}))
