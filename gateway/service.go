@@ -106,11 +106,13 @@ func (s *Service) Refusal(err error) *session.Refusal {
 
 // Fault logs the internal cause of an answer. A client that hung up, or that did not wait, is no fault.
 func (s *Service) Fault(of string, err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.DeadlineExceeded):
 		s.Log.Debug(of, zap.Error(err))
-		return
+	default:
+		s.Log.Error(of, zap.Error(err))
 	}
-	s.Log.Error(of, zap.Error(err))
 }
 
 // Passing reports whether an error is a refusal that passes: what is asked again may be answered.

@@ -48,12 +48,12 @@ func (c *call) enter() (err error) {
 		}
 	}
 	if c.route.public {
-		return c.g.stranger(c.r)
+		return c.g.anonymous(c.r)
 	}
 	c.Caller, err = c.g.service.AdmitHTTP(c.r)
 	switch {
 	case errors.Is(err, custody.ErrToken):
-		if err := c.g.stranger(c.r); err != nil {
+		if err := c.g.anonymous(c.r); err != nil {
 			return err
 		}
 	case err == nil && c.route.acts():
@@ -62,8 +62,8 @@ func (c *call) enter() (err error) {
 	return err
 }
 
-// stranger charges a request of nobody to its address.
-func (g *Gateway) stranger(r *http.Request) error {
+// anonymous charges a request of nobody to its address.
+func (g *Gateway) anonymous(r *http.Request) error {
 	if g.allow == nil || g.allow(r) {
 		return nil
 	}

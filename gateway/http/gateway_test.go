@@ -391,7 +391,7 @@ func TestAgentsPage(t *testing.T) {
 }
 
 // What is open to everybody, and what has no valid token, is charged to the address that asks.
-func TestStrangersAreCharged(t *testing.T) {
+func TestAnonymousIsCharged(t *testing.T) {
 	t.Parallel()
 	charged, service := 0, idle{}.service()
 	service.Now = time.Now

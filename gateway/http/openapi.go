@@ -20,7 +20,7 @@ type object map[string]any
 
 // describe serves the OpenAPI description.
 func (g *Gateway) describe(w http.ResponseWriter, r *http.Request) {
-	if err := g.stranger(r); err != nil {
+	if err := g.anonymous(r); err != nil {
 		(&call{g: g, w: w, r: r}).refuse(err)
 		return
 	}
