@@ -98,13 +98,16 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 	return b, nil
 }
 
-// decides reports whether an act asks people for a decision, or is one.
+// decides reports whether an act asks people what its agent may do, or is their answer. An arbiter's is none.
 func decides(m *performatives.Message) bool {
 	var body struct {
 		Type string `json:"type"`
+		Data struct {
+			Escalation string `json:"escalationId"`
+		} `json:"data"`
 	}
 	return m.Performative == performatives.Escalate ||
-		m.Performative == performatives.Inform && json.Unmarshal(m.RawBody, &body) == nil && body.Type == performatives.Resolution
+		m.Performative == performatives.Inform && json.Unmarshal(m.RawBody, &body) == nil && body.Type == performatives.Resolution && body.Data.Escalation != ""
 }
 
 // tells reports whether a value has a member of this name, at any depth, or says something of the term by its path.
