@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -84,6 +85,11 @@ func (g *Gateway) streaming(service any, s grpc.ServerStream, info *grpc.StreamS
 	}
 	if err != nil { // health checks, and Initialize, need no token; the others say what is wrong with it
 		return next(service, anonymous{s, g})
+	}
+	if charged := strings.HasSuffix(info.FullMethod, "/Send") || strings.HasSuffix(info.FullMethod, "/StreamSession"); !charged { // these go to the broker
+		if err := c.Charge(1); err != nil {
+			return g.status(s.Context(), err)
+		}
 	}
 	return next(service, authenticated{s, context.WithValue(ctx, callerKey{}, c)})
 }

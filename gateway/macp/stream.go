@@ -120,6 +120,11 @@ func (s *stream) serve(ctx context.Context) error {
 // take does what a frame asks. What is refused is told in the stream, which goes on.
 func (s *stream) take(ctx context.Context, q *pb.StreamSessionRequest) error {
 	e, name := q.GetEnvelope(), q.GetSubscribeSessionId()
+	if e == nil || name != "" { // it sends nothing, for which the broker would charge
+		if err := s.c.Charge(1); err != nil {
+			return err
+		}
+	}
 	var offer string
 	err := func() error {
 		switch {
