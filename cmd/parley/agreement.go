@@ -53,15 +53,14 @@ func inFile(name string) (all []agreement.Document, rows []api.AgreementRow, is 
 }
 
 func agreementLs() *cobra.Command {
-	var l listing
-	cmd := &cobra.Command{
+	return connects(&cobra.Command{
 		Use: "ls [SESSION | FILE]", Short: "list agreements", Args: args(cobra.MaximumNArgs(1)),
 		Long:              "Lists the agreements of all your sessions, the newest session first, or of one.",
 		Example:           "  parley agreement ls\n  parley agreement ls " + exampleSession,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, rows, is, err := inFile(strings.Join(args, ""))
-			list, next := api.Agreements{Agreements: rows}, ""
+			list := api.Agreements{Agreements: rows}
 			if !is {
 				err = with(cmd, func(ctx context.Context, c connection) (err error) {
 					var q api.ListAgreements
@@ -70,20 +69,16 @@ func agreementLs() *cobra.Command {
 							return err
 						}
 					}
-					list, next, err = pages(ctx, c, api.AgreementList, q, l)
+					list, _, err = pages(ctx, c, api.AgreementList, q, listing{})
 					return err
 				})
 			}
 			if err != nil {
 				return err
 			}
-			defer more(cmd, next)
-			return show(cmd, list, func(s render.Style) string { return render.Agreements(list.Agreements, s) })
+			return show(cmd, list.Agreements, func(s render.Style) string { return render.Agreements(list.Agreements, s) })
 		},
-	}
-	l.flags(cmd)
-	before(cmd, l.check)
-	return connects(cmd)
+	})
 }
 
 func agreementExport() *cobra.Command {

@@ -38,14 +38,22 @@ func commitmentsLs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls", Short: "list what is due in all sessions, the first due first", Args: args(cobra.NoArgs),
 		Example: "  parley commitments ls --awaiting me" + asSeller,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return with(cmd, func(ctx context.Context, c connection) error {
+				list, _, err := pages(ctx, c, api.ObligationList, q, listing{})
+				if err != nil {
+					return err
+				}
+				return show(cmd, list.Obligations, func(s render.Style) string { return render.Obligations(list.Obligations, s) })
+			})
+		},
 	}
 	cmd.Flags().StringVar(&q.Awaiting, "awaiting", "", "only what your organisation has to do, `me`, or only what others have to, others")
 	cmd.Flags().StringVar(&q.Status, "status", "", "only of this `STATUS`: due, partial, asserted, breached or disputed")
 	cmd.Flags().StringVar(&q.After, "after", "", "only what is due at this `TIME` or later, such as 2026-03-14T09:26:53Z")
 	cmd.Flags().StringVar(&q.Before, "before", "", "only what is due before this `TIME`")
-	return principals(lists(cmd, api.ObligationList, &q, nil, func(list api.Obligations, s render.Style) string {
-		return render.Obligations(list.Obligations, s)
-	}), whoCarriesOut)
+	fullFlag(cmd)
+	return principals(cmd, whoCarriesOut)
 }
 
 func commitmentsShow() *cobra.Command {

@@ -31,22 +31,27 @@ func disputeLs() *cobra.Command {
 		Use: "ls [ID]", Short: "list the open disputes of all sessions, or every dispute of one", Args: args(cobra.MaximumNArgs(1)),
 		Example:           "  parley dispute ls" + asCron + "\n  parley dispute ls " + exampleSession + asCron,
 		ValidArgsFunction: completeFirst(completeSessions),
-	}
-	draw := func(list api.Disputes, s render.Style) string { return render.Disputes(list.Disputes, s) }
-	all := lists(cmd, api.DisputeList, &q, nil, draw).RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return all(cmd, args)
-		}
-		return withDeal(cmd, args[0], func(_ context.Context, _ connection, deal api.Snapshot) error {
-			list := api.Disputes{Disputes: make([]api.DisputeRow, len(deal.Disputes))}
-			for n, d := range deal.Disputes {
-				list.Disputes[n] = api.DisputeRow{Session: deal.Session, DisputeView: d}
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return with(cmd, func(ctx context.Context, c connection) error {
+					list, _, err := pages(ctx, c, api.DisputeList, q, listing{})
+					if err != nil {
+						return err
+					}
+					return show(cmd, list.Disputes, func(s render.Style) string { return render.Disputes(list.Disputes, s) })
+				})
 			}
-			return show(cmd, list, func(s render.Style) string { return draw(list, s) })
-		})
+			return withDeal(cmd, args[0], func(_ context.Context, _ connection, deal api.Snapshot) error {
+				rows := make([]api.DisputeRow, len(deal.Disputes))
+				for n, d := range deal.Disputes {
+					rows[n] = api.DisputeRow{Session: deal.Session, DisputeView: d}
+				}
+				return show(cmd, deal.Disputes, func(s render.Style) string { return render.Disputes(rows, s) })
+			})
+		},
 	}
 	cmd.Flags().StringVar(&q.Status, "status", "", "without ID: open, or `all`: also those that have ended in sessions that are not over")
+	fullFlag(cmd)
 	return principals(cmd, whoCarriesOut)
 }
 
