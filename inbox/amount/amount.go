@@ -73,7 +73,7 @@ type Asked struct {
 	Currency string  // of the field beside it; "" for none
 	Money    bool    // it needs a currency
 	Label    string  // of what; "" for the amount
-	Rule     string  // what the number is: max, min, equals, or covers, a maximum that is to allow the stake; "" asks for no comparison
+	Rule     string  // what the number is: max, min or equals; "" asks for no comparison
 
 	Stake         Decimal // what is at stake; "" for nothing
 	StakeCurrency string
@@ -199,11 +199,9 @@ func (l Locale) doubts(a Asked, r Reading) (all []string) {
 		all = append(all, "This is ten times what was asked for, or more: "+name+", not "+stake+".")
 	case at.Sign() > 0 && new(big.Rat).Mul(size, ten).Cmp(at) <= 0:
 		all = append(all, "This is a tenth of what was asked for, or less: "+name+", not "+stake+".")
-	case a.Rule == "covers" && v.Cmp(s) < 0:
-		all = append(all, "This is less than was asked for, so the offer as it is would not be allowed: "+name+", not "+stake+".")
 	case a.Rule == "min" && v.Cmp(s) < 0:
 		all = append(all, "This allows less than was asked for: "+name+", not "+stake+".")
-	case (a.Rule == "max" || a.Rule == "covers" || a.Rule == "equals") && v.Cmp(s) > 0:
+	case (a.Rule == "max" || a.Rule == "equals") && v.Cmp(s) > 0:
 		all = append(all, "This allows more than was asked for: "+name+", not "+stake+".")
 	}
 	return all
