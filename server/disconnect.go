@@ -17,8 +17,6 @@ import (
 // authorized just before its key was revoked becomes a connection just after.
 const disconnectAgain = 2 * time.Second
 
-const connectionsClose = "closing a login's connections: its key was revoked, or its permissions are others now"
-
 // revocation disconnects clients whose key was revoked.
 type revocation struct {
 	disconnect func(user string) error
@@ -30,7 +28,7 @@ type revocation struct {
 // disconnectAgain.
 func (r revocation) revoked(a performatives.Agent, k performatives.Key) {
 	user := login.Identity{Name: a.Token(), Role: login.Principal}.User(string(k))
-	r.log.Info(connectionsClose, zap.String("user", user))
+	r.log.Info("closing a login's connections: its key was revoked, or its permissions are others now", zap.String("user", user))
 	r.close(user)
 	again := time.NewTimer(disconnectAgain)
 	go func() {

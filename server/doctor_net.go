@@ -171,7 +171,7 @@ func (e *examiner) server(ctx context.Context, stored bool) {
 	asked := e.now()
 	found, err := store.Examine(ctx, nc)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+	case store.IsUnavailable(err):
 		e.add(Fail, "jetstream", "Start the NATS servers that are away: without a majority JetStream answers nothing.", "%v", err)
 		return
 	case err != nil:

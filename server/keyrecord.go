@@ -169,13 +169,14 @@ func readRecord(text []byte) (performatives.KeyHistory, error) {
 func (b *Broker) recordIn(ctx context.Context, bucket *store.Bucket, own performatives.KeyHistory, text []byte) error {
 	var known performatives.KeyHistory
 	e, err := bucket.Get(ctx, api.BrokerKeysKey)
-	noted := !errors.Is(err, store.ErrNoKey)
-	if noted && err == nil {
-		if known, err = readRecord(e.Value); err == nil {
+	noted := err == nil
+	if noted {
+		known, err = readRecord(e.Value)
+		if err == nil {
 			err = newest(known, own)
 		}
 	}
-	if noted && err != nil {
+	if err != nil && !errors.Is(err, store.ErrNoKey) {
 		return err
 	}
 	named, err := b.checkSecret(ctx, bucket)

@@ -33,11 +33,11 @@ func (t *Command) amends(o *Offer, reference string) error {
 	if err := t.amendable(reference, amended); err != nil {
 		return err
 	}
-	return t.ofSame(reference, amended)
+	return t.keepsParties(reference, amended)
 }
 
-// ofSame refuses to have another party owe what one owes already, whose breaches and deliveries would go along.
-func (t *Command) ofSame(commitment string, amended []performatives.Obligation) error {
+// keepsParties refuses to have another party owe what one owes already, whose breaches and deliveries would go along.
+func (t *Command) keepsParties(commitment string, amended []performatives.Obligation) error {
 	for i, a := range amended {
 		if o, has := t.Obligation(commitment, a.ID); has && a.Party != o.Party && !t.event.Replayed {
 			return RefuseSchema(Fault{

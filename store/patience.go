@@ -37,7 +37,7 @@ func (s *Store) Patiently(ctx context.Context, what string, do func(context.Cont
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		case !isUnavailable(err):
+		case !IsUnavailable(err):
 			return err
 		}
 		if now := time.Now(); now.Sub(warned) >= warnEvery {
@@ -69,9 +69,9 @@ func create[T any](ctx context.Context, ask func(context.Context) (T, error)) (T
 	return made, err
 }
 
-// isUnavailable tells errors that go away by themselves: there is no leader, too
+// IsUnavailable reports errors that go away by themselves: there is no leader, too
 // few servers are up, nobody answers.
-func isUnavailable(err error) bool {
+func IsUnavailable(err error) bool {
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) {
 		return refused.Code == noLeader || refused.ErrorCode == noPeers

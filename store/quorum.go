@@ -60,22 +60,22 @@ func (s *Store) Writable(ctx context.Context, stream string) error {
 	return failed
 }
 
-func (s *Store) writable(asked context.Context, stream string) (Servers, error) {
-	known, err := s.stream(asked, stream)
+func (s *Store) writable(ctx context.Context, stream string) (Servers, error) {
+	known, err := s.stream(ctx, stream)
 	if err != nil {
 		return s.Servers(), err
 	}
-	ctx, cancel := context.WithTimeout(asked, leaderTimeout)
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	info, err := known.Info(ctx)
 	replicas := known.CachedInfo().Config.Replicas
 	switch {
 	case err == nil:
 		return serversOf(info), quorum(info)
-	case errors.Is(err, context.DeadlineExceeded) && asked.Err() == nil && replicas > 1: // nobody leads, and says who is away
+	case IsUnavailable(err) && replicas > 1: // nobody leads, and says who is away
 		return Servers{Away: make([]string, replicas)}, err
 	}
-	return s.Servers(), err
+	return s.Servers(), err // who asked waits no more
 }
 
 // Servers are those that keep a stream, by whether its leader reaches them.
@@ -115,8 +115,12 @@ func serversOf(info *jetstream.StreamInfo) Servers {
 	if info.Cluster == nil {
 		return are // on one server that is in no cluster
 	}
+	led := info.Cluster.Leader != ""
+	if !led {
+		are.There = 0 // whoever answers reaches nobody as a leader, and lists itself
+	}
 	for _, r := range info.Cluster.Replicas {
-		if !r.Offline && r.Active > 0 && r.Active < silentAfter { // 0 is one that has not answered yet
+		if led && !r.Offline && r.Active > 0 && r.Active < silentAfter { // 0 is one that has not answered yet
 			are.There++
 		} else {
 			are.Away = append(are.Away, r.Name)

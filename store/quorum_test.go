@@ -33,6 +33,7 @@ func TestQuorum(t *testing.T) {
 	}{
 		"in no cluster":              {nil, true},
 		"without a leader":           {&jetstream.ClusterInfo{}, false},
+		"of three, none leads":       {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{peer(1), peer(time.Second), peer(time.Minute)}}, false},
 		"one copy":                   {&jetstream.ClusterInfo{Leader: "n1"}, true},
 		"all there":                  {&jetstream.ClusterInfo{Leader: "n1", Replicas: []*jetstream.PeerInfo{peer(1), peer(time.Second)}}, true},
 		"one silent":                 {&jetstream.ClusterInfo{Leader: "n1", Replicas: []*jetstream.PeerInfo{peer(time.Minute), peer(time.Second)}}, true},

@@ -2,43 +2,22 @@ package httpgateway
 
 import (
 	"context"
-	"sync"
-	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/parley-asp/parley/gateway"
 )
 
-// A spare is what a socket has free of charge: a frame a second, such as a pong, and a few at once. Who owes
-// something is not closed out for keeping its connection alive.
-type spare struct {
-	mu   sync.Mutex
-	free float64
-	at   time.Time // when that was so
-}
-
-const mostSpare = 10
-
-// take takes one, if there is one.
-func (s *spare) take() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if s.at.IsZero() {
-		s.free = mostSpare
-	} else {
-		s.free = min(mostSpare, s.free+now.Sub(s.at).Seconds())
-	}
-	s.at = now
-	if s.free < 1 {
-		return false
-	}
-	s.free--
-	return true
-}
+// What a socket has free of charge: a frame a second, such as a pong, and a few at once. Who owes something is not closed
+// out for keeping its connection alive.
+const (
+	freeFrames = rate.Limit(1)
+	freeAtOnce = 10
+)
 
 // charge charges a frame that the broker does not charge for.
 func (s *socket) charge(c gateway.Caller) error {
-	if s.spare.take() {
+	if s.free.Allow() {
 		return nil
 	}
 	return c.Charge(1)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/go-json-experiment/json"
+	"golang.org/x/time/rate"
 
 	"github.com/parley-asp/parley/broker/custody"
 	"github.com/parley-asp/parley/gateway"
@@ -60,7 +61,7 @@ type socket struct {
 	done   chan struct{}                  // closed when frames are taken no more
 	payer  atomic.Pointer[gateway.Caller] // nil before it is authenticated
 	early  int                            // pings and pongs before that
-	spare  spare
+	free   *rate.Limiter                  // of frames
 }
 
 // An incoming frame.
@@ -76,7 +77,7 @@ func (c *call) socket() {
 		c.refuse(err)
 		return
 	}
-	s := &socket{c: c, frames: make(chan incoming), reader: &sessionReader{c: c}, taken: &hijacker{ResponseWriter: c.w}, done: make(chan struct{})}
+	s := &socket{c: c, frames: make(chan incoming), reader: &sessionReader{c: c}, taken: &hijacker{ResponseWriter: c.w}, done: make(chan struct{}), free: rate.NewLimiter(freeFrames, freeAtOnce)}
 	// upgradable has checked the origin, with the answer of other requests.
 	conn, err := websocket.Accept(s.taken, c.r, &websocket.AcceptOptions{
 		Subprotocols: []string{subprotocol}, InsecureSkipVerify: true,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/parley-asp/parley/gateway"
+	"github.com/parley-asp/parley/gateway/macp/pb"
 )
 
 type arrival struct{}
@@ -86,7 +86,7 @@ func (g *Gateway) streaming(service any, s grpc.ServerStream, info *grpc.StreamS
 	if err != nil { // health checks, and Initialize, need no token; the others say what is wrong with it
 		return next(service, anonymous{s, g})
 	}
-	if charged := strings.HasSuffix(info.FullMethod, "/Send") || strings.HasSuffix(info.FullMethod, "/StreamSession"); !charged { // these go to the broker
+	if info.FullMethod != pb.MACPRuntimeService_Send_FullMethodName && info.FullMethod != pb.MACPRuntimeService_StreamSession_FullMethodName { // these go to the broker
 		if err := c.Charge(1); err != nil {
 			return g.status(s.Context(), err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +27,7 @@ import (
 	macpgateway "github.com/parley-asp/parley/gateway/macp"
 	"github.com/parley-asp/parley/gateway/macp/pb"
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -100,6 +102,40 @@ func TestPanic(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What the gateway answers by itself, and a frame that sends nothing, are charged to the caller.
+func TestReadsAreCharged(t *testing.T) {
+	t.Parallel()
+	o := tokens(map[string]custody.Pass{bearer: {Agent: "agent://acme.com/one"}})
+	var charged atomic.Int64
+	o.Service.Charge = func(_ performatives.Agent, requests int) error {
+		if charged.Add(int64(requests)) > 4 {
+			return session.Refuse(session.RateLimited, "too many requests")
+		}
+		return nil
+	}
+	serve(t, o, func(ctx context.Context, _ *macpgateway.Gateway, conn *grpc.ClientConn) {
+		c := pb.NewMACPRuntimeServiceClient(conn)
+		for range 2 {
+			_, err := c.ListModes(ctx, &pb.ListModesRequest{})
+			testkit.Must(t, err)
+		}
+		s, err := c.StreamSession(ctx)
+		testkit.Must(t, err)
+		for range 2 {
+			testkit.Must(t, s.Send(&pb.StreamSessionRequest{}))
+			_, err := s.Recv() // what is wrong with it
+			testkit.Must(t, err)
+		}
+		testkit.Must(t, s.Send(&pb.StreamSessionRequest{}))
+		if _, err := s.Recv(); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("a frame too many is answered %v", err)
+		}
+		if _, err := c.ListModes(ctx, &pb.ListModesRequest{}); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("a call too many is answered %v", err)
+		}
+	})
 }
 
 // A stream beyond the caller's bound is refused, and so is every call of a caller who owes something;

@@ -31,7 +31,7 @@ const (
 	longestLine   = 1 << 10
 )
 
-const sampledLine = "a NATS client (30 such lines a minute, more are left out)"
+const sampledLine = "a NATS client (more such lines of the minute are left out)"
 
 func newLogger(out *zap.Logger) *logger {
 	sampled := zap.WrapCore(func(core zapcore.Core) zapcore.Core {
@@ -43,8 +43,7 @@ func newLogger(out *zap.Logger) *logger {
 // ofClient is in what the server says of a client's connection, over TCP or WebSocket, or of what it sent.
 var ofClient = regexp.MustCompile(` - [cw]id:\d+|^websocket|^Malformed JetStream|TLS handshake`)
 
-func (l *logger) log(level zapcore.Level, format string, v []any) {
-	text := fmt.Sprintf(format, v...)
+func (l *logger) log(level zapcore.Level, text string) {
 	if !ofClient.MatchString(text) {
 		l.out.Log(level, text)
 		return
@@ -52,7 +51,7 @@ func (l *logger) log(level zapcore.Level, format string, v []any) {
 	l.clients.Log(level, sampledLine, zap.String("line", strings.ToValidUTF8(text[:min(len(text), longestLine)], "")))
 }
 
-func (l *logger) Noticef(format string, v ...any) { l.log(zap.InfoLevel, format, v) }
+func (l *logger) Noticef(format string, v ...any) { l.log(zap.InfoLevel, fmt.Sprintf(format, v...)) }
 func (l *logger) Debugf(format string, v ...any)  { l.out.Debug(fmt.Sprintf(format, v...)) }
 func (l *logger) Tracef(format string, v ...any)  { l.out.Debug(fmt.Sprintf(format, v...)) }
 
@@ -68,7 +67,7 @@ func (l *logger) Warnf(format string, v ...any) {
 	if slices.ContainsFunc(afterKill, func(part string) bool { return strings.Contains(text, part) }) {
 		level = zap.InfoLevel
 	}
-	l.log(level, format, v)
+	l.log(level, text)
 }
 
 func (l *logger) Errorf(format string, v ...any) {
@@ -76,7 +75,7 @@ func (l *logger) Errorf(format string, v ...any) {
 	if strings.Contains(format, writeError) {
 		l.broken.CompareAndSwap(nil, &err)
 	}
-	l.log(zap.ErrorLevel, format, v)
+	l.log(zap.ErrorLevel, err.Error())
 }
 
 func (l *logger) Fatalf(format string, v ...any) {
