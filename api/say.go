@@ -18,4 +18,5 @@ type Say struct {
 	Open         bool                    `json:"open,omitzero"`   // the other sides read what is usually sealed, too
 	IfHead       performatives.Hash      `json:"ifHead,omitzero"` // of the newest entry that the agent knows; refused if it is another
 	Key          string                  `json:"key,omitzero"`    // by which it is retried; "" if it is not
+	Asked        performatives.Hash      `json:"asked,omitzero"`  // digest of the request that became it, which is compared under its key; "" compares the act
 }

@@ -113,9 +113,10 @@ func (c Caller) Say(ctx context.Context, q api.Say) (accepted api.Acceptance, er
 	return accepted, c.Call(ctx, api.SessionSay.Verb, q, &accepted)
 }
 
-// Before finds what was accepted under a key before, and its session.
-func (c Caller) Before(ctx context.Context, key string) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error) {
-	return c.service.Before(ctx, c.Agent, key)
+// Before finds what was accepted under a key before, and its session. It refuses a key under which another
+// request than that of the digest was accepted; "" is any.
+func (c Caller) Before(ctx context.Context, key string, asked performatives.Hash) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error) {
+	return c.service.Before(ctx, c.Agent, key, asked)
 }
 
 // Submit submits an envelope that the caller has signed.

@@ -45,7 +45,8 @@ type Service struct {
 	// owes something. Nil charges nothing.
 	Charge func(as performatives.Agent, requests int) error
 	// Before finds the session in which a hosted agent's act was accepted under a key before.
-	Before func(ctx context.Context, as performatives.Agent, key string) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error)
+	// One that was asked for by another request than that of the digest is refused.
+	Before func(ctx context.Context, as performatives.Agent, key string, asked performatives.Hash) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error)
 
 	// Tokens finds whom a bearer token lets in, or returns custody.ErrToken.
 	Tokens  func(ctx context.Context, bearer string) (custody.Pass, error)

@@ -10,8 +10,11 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// content is a digest of what an agent says, and where.
+// content is a digest of what an agent says, and where, or of what it was asked to say.
 func content(said api.Say) (performatives.Hash, error) {
+	if said.Asked != "" {
+		return said.Asked, nil
+	}
 	id := said.Session
 	said.Session, said.Key, said.IfHead = "", "", ""
 	data, err := json.Marshal(struct {

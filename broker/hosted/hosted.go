@@ -111,13 +111,17 @@ func (h *Agents) Say(ctx context.Context, c api.Caller, q api.Say) (accepted api
 	return accepted, session.Busy()
 }
 
-// Before finds what was accepted under a key before, and its session.
-func (h *Agents) Before(ctx context.Context, a performatives.Agent, key string) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error) {
+// Before finds what was accepted under a key before, and its session. If it was asked for by another request
+// than the one with the digest asked, it is refused; "" is any.
+func (h *Agents) Before(ctx context.Context, a performatives.Agent, key string, asked performatives.Hash) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error) {
 	made, found, err := h.get(ctx, a, key)
 	if err != nil || !found {
 		return "", "", false, err
 	}
 	_, accepted, err = h.accepted(ctx, a, made)
+	if accepted && asked != "" && made.Content != asked {
+		err = reused(api.Say{Key: key, Asked: asked}, made.Message)
+	}
 	return made.Session, made.Message, accepted, err
 }
 
@@ -184,7 +188,7 @@ func (s speech) once(ctx context.Context, made Act) (api.Acceptance, error) {
 // reused refuses an act under the key of another that was accepted.
 func reused(said api.Say, first performatives.MessageID) error {
 	of := "Idempotency-Key"
-	if said.Message != "" && strings.HasSuffix(said.Key, string(said.Message)) {
+	if said.Asked != "" || said.Message != "" && strings.HasSuffix(said.Key, string(said.Message)) {
 		of = "messageId"
 	}
 	return session.Refuse(session.Duplicate, "this %s was used before, and another act was accepted under it: say a new act under a new one", of).

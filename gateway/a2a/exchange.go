@@ -41,7 +41,7 @@ func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err
 	}
 	c := call{Caller: g.o.Service.As(t.agent), to: t.agent}
 	key := "remote " + string(e.ID)
-	if _, _, said, err := c.Before(ctx, key); err != nil || said {
+	if _, _, said, err := c.Before(ctx, key, ""); err != nil || said {
 		return false, err // it was answered before a crash
 	}
 	s, err := g.look(ctx, c, ref{session: e.Session})

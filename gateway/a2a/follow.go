@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"reflect"
 	"sync"
 	"time"
 
@@ -235,15 +234,10 @@ func (f *followers) hold(ctx context.Context, c call, id performatives.SessionID
 		return err
 	}
 	was, err := readRecord(data, revision)
-	switch {
-	case err != nil || was.Said == nil:
-		if err := f.store(ctx, key, &r); err != nil {
-			return err
-		}
-	case !reflect.DeepEqual(*was.Said, said):
-		return session.Refuse(session.Duplicate, "something else waits under this messageId for the invitation to be accepted")
-	default:
+	if err == nil && was.Said != nil {
 		r = was
+	} else if err := f.store(ctx, key, &r); err != nil {
+		return err
 	}
 	f.follow(key, r)
 	return nil

@@ -190,6 +190,19 @@ func TestA2A(t *testing.T) {
 	if again := w.says("m4", first.ID, `{"data":{"action":"accept","referenceId":"c2"}},{"text":"deal"}`); again.Status.State != "TASK_STATE_COMPLETED" {
 		t.Errorf("the same act again leaves the task %s", again.Status.State)
 	}
+	for id, other := range map[string]string{
+		"m1": `{"text":"Do you sell mugs?"}`, "m2": `{"text":"I would take nine."}`, "m3": `{"data":{"action":"propose","terms":{"price":4}}}`,
+		"m4": `{"data":{"action":"accept","referenceId":"c2"}}`,
+	} {
+		in := fmt.Sprintf(`,"taskId":%q`, first.ID)
+		if id == "m1" {
+			in = ""
+		}
+		message := fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER","parts":[%s]%s}}`, id, other, in)
+		if code, why := w.rpc(w.Tokens[cron], "SendMessage", message, nil); code != -32004 || !strings.HasPrefix(why, "this messageId was used before") {
+			t.Errorf("%s under the messageId %s of another message is answered %d %s", other, id, code, why)
+		}
+	}
 	if code, why := w.rpc(w.Tokens[cron], "CancelTask", fmt.Sprintf(`{"id":%q}`, first.ID), nil); code != -32002 {
 		t.Errorf("cancel of a completed task is answered %d %s", code, why)
 	}

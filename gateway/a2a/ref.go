@@ -87,9 +87,9 @@ func with(sequence uint64, v api.SessionView) int {
 	return len(v.Concluded) + 1
 }
 
-// again is the acceptance of what was said under a key before.
-func (g *Gateway) again(ctx context.Context, c call, key string) (a api.Acceptance, accepted bool, err error) {
-	a.Session, a.Message, accepted, err = c.Before(ctx, key)
+// again is the acceptance of what was said under a key before, if the same message said it.
+func (g *Gateway) again(ctx context.Context, c call, key string, asked performatives.Hash) (a api.Acceptance, accepted bool, err error) {
+	a.Session, a.Message, accepted, err = c.Before(ctx, key, asked)
 	if err != nil || !accepted {
 		return a, accepted, err
 	}

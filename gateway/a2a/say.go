@@ -137,12 +137,16 @@ func (g *Gateway) act(ctx context.Context, c call, of ref, s said) (was api.Acce
 		return g.submit(ctx, c, of, s)
 	}
 	key := c.to.Token() + " " + string(id) + " " + s.id
-	if was, accepted, err := g.again(ctx, c, "a2a open "+key); err != nil || accepted && s.opensOnly() {
+	asked, err := s.digest()
+	if err != nil {
+		return was, err
+	}
+	if was, accepted, err := g.again(ctx, c, "a2a open "+key, asked); err != nil || accepted && s.opensOnly() {
 		return was, err // a message that came before is answered as it was then
 	} else if accepted {
 		return was, g.hold(ctx, c, was.Session, s)
 	}
-	if was, accepted, err := g.again(ctx, c, "a2a "+key); err != nil || accepted {
+	if was, accepted, err := g.again(ctx, c, "a2a "+key, asked); err != nil || accepted {
 		return was, err
 	}
 	if id != "" {
@@ -164,11 +168,20 @@ func (g *Gateway) act(ctx context.Context, c call, of ref, s said) (was api.Acce
 			if err != nil {
 				return was, err
 			}
-			act.Session, act.Key = id, "a2a "+key
+			act.Session, act.Key, act.Asked = id, "a2a "+key, asked
 			return c.Say(ctx, act)
 		}
 	}
-	return g.open(ctx, c, id, "a2a open "+key, s)
+	return g.open(ctx, c, id, "a2a open "+key, asked, s)
+}
+
+// digest is of what the message says: the act that it becomes depends on the session's state, too.
+func (s said) digest() (performatives.Hash, error) {
+	data, err := json.Marshal([]any{s.text, s.action}, json.Deterministic(true))
+	if err != nil {
+		return "", invalid("the message is no UTF-8")
+	}
+	return performatives.HashOf(data), nil
 }
 
 // submit submits an envelope as it is. One that was accepted before is answered as it was then.
@@ -268,7 +281,7 @@ func (s said) act(c call, at snapshot) (api.Say, error) {
 
 // open opens a session with the agent. What else the first message says is said once the
 // invitation is accepted.
-func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, key string, s said) (accepted api.Acceptance, err error) {
+func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, key string, asked performatives.Hash, s said) (accepted api.Acceptance, err error) {
 	only := s.opensOnly()
 	if !only {
 		if _, err := s.performative(); err != nil {
@@ -300,7 +313,7 @@ func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, 
 	if invitation.Context, err = s.context(); err != nil {
 		return accepted, err
 	}
-	invitation.Session, invitation.Key = id, key
+	invitation.Session, invitation.Key, invitation.Asked = id, key, asked
 	accepted, err = c.Say(ctx, invitation)
 	if err != nil || only {
 		return accepted, err

@@ -239,7 +239,7 @@ func (g *Gateway) unstarted(ctx context.Context, c caller, e *pb.Envelope) (perf
 	if err != nil {
 		return "", err
 	}
-	before, _, accepted, err := c.Before(ctx, keyOf(e))
+	before, _, accepted, err := c.Before(ctx, keyOf(e), "")
 	if err == nil && (!accepted || before != found) {
 		err = nameTaken
 	}
