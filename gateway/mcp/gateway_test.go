@@ -356,6 +356,38 @@ func TestMCPCounterKeepsTerms(t *testing.T) {
 	}
 }
 
+// A list has each negotiation in short, and marks those in which the counterparty wrote something.
+func TestMCPListBounded(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	buyer, vendor := w.assistant(w.Tokens[cron]), w.assistant(w.Tokens[seller])
+	var opened said
+	buyer.does("open_session", anything{"with": []any{seller}, "purpose": "cups", "mode": "asp/1", "invitationTimeoutMs": 600000}, &opened)
+	vendor.does("accept", anything{"sessionId": opened.Session, "referenceId": "invitation"}, nil)
+	long := strings.Repeat("x", 100<<10)
+	vendor.does("propose", anything{"sessionId": opened.Session, "type": "offer", "subject": "cups", "message": long, "terms": anything{"price": 5, "text": long}}, nil)
+	for who, quoted := range map[*assistant]bool{&buyer: true, &vendor: true} { // the buyer wrote the purpose, the vendor the offer
+		res, err := who.try(w.Ctx, "list_negotiations", anything{})
+		testkit.Must(t, err)
+		var listed struct {
+			Data struct {
+				Negotiations []struct {
+					Quoted    bool     `json:"quoted"`
+					Truncated bool     `json:"truncated"`
+					Terms     anything `json:"latestTerms"`
+				} `json:"negotiations"`
+				Notice string `json:"notice"`
+			} `json:"data"`
+		}
+		text := textOf(res)
+		testkit.Must(t, json.Unmarshal([]byte(text), &listed))
+		rows := listed.Data.Negotiations
+		if len(text) > 4<<10 || len(rows) != 1 || rows[0].Quoted != quoted || !rows[0].Truncated || rows[0].Terms["price"] != 5.0 || listed.Data.Notice == "" {
+			t.Errorf("the list has %d bytes: %.4000s", len(text), text)
+		}
+	}
+}
+
 // The list and the negotiation count all turns, also those before the entries that the negotiation
 // shows; who was asked to act for a side and has not joined is told the number only.
 func TestMCPCountsTurns(t *testing.T) {
