@@ -31,10 +31,13 @@ func (c *Calls) gather(ctx context.Context, caller api.Caller, q api.CallForProp
 	if waiting.online == 0 {
 		close(waiting.present)
 	}
+	begun := time.Now()
 	if !c.begin(caller.Agent, id, waiting) {
-		return nil, api.RateLimited("calls", wait, "too many calls for proposals wait for answers; of yours at most %d may", maxOfOne)
+		return nil, api.RateLimited("calls", max(wait, api.DefaultWait*time.Millisecond), "too many calls for proposals wait for answers; of yours at most %d may", maxOfOne)
 	}
-	defer c.end(caller.Agent, id)
+	least := time.Duration(0)
+	defer func() { c.release(caller.Agent, least-time.Since(begun)) }()
+	defer c.end(id)
 	notice, err := json.Marshal(api.CallNotice{
 		ID: id, From: caller.Agent, Capability: q.Capability, Until: c.o.Now().Add(wait).UTC().Format(time.RFC3339Nano), Task: q.Task,
 	})
@@ -49,7 +52,8 @@ func (c *Calls) gather(ctx context.Context, caller api.Caller, q api.CallForProp
 	select {
 	case <-waiting.all:
 	case <-c.closed:
-	case <-ctx.Done():
+	case <-ctx.Done(): // the agents are at work for it all the same
+		least = api.DefaultWait * time.Millisecond
 	case <-waiting.present: // the others are offline, as far as this broker knows
 		brief, cancel := context.WithTimeout(ctx, briefly)
 		defer cancel()
@@ -57,9 +61,10 @@ func (c *Calls) gather(ctx context.Context, caller api.Caller, q api.CallForProp
 		case <-waiting.all:
 		case <-c.closed:
 		case <-brief.Done():
+			least = briefly
 		}
 	}
-	return c.end(caller.Agent, id), nil
+	return c.end(id), nil
 }
 
 func (c *Calls) begin(a performatives.Agent, id string, waiting *call) bool {
@@ -74,7 +79,7 @@ func (c *Calls) begin(a performatives.Agent, id string, waiting *call) bool {
 }
 
 // end takes the answers; what comes later does not count.
-func (c *Calls) end(a performatives.Agent, id string) map[performatives.Agent]discovery.Assessment {
+func (c *Calls) end(id string) map[performatives.Agent]discovery.Assessment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting, there := c.waiting[id]
@@ -82,10 +87,21 @@ func (c *Calls) end(a performatives.Agent, id string) map[performatives.Agent]di
 		return nil
 	}
 	delete(c.waiting, id)
+	return waiting.answers
+}
+
+// release counts a call of a principal as one that waits no more, once a time is over: one that hardly
+// waits for the answers that it asks for makes room for no other.
+func (c *Calls) release(a performatives.Agent, in time.Duration) {
+	if in > 0 {
+		time.AfterFunc(in, func() { c.release(a, 0) })
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.ofOne[a]--; c.ofOne[a] == 0 {
 		delete(c.ofOne, a)
 	}
-	return waiting.answers
 }
 
 // Answer answers discovery.answer. It passes the answer to the broker that made the call.

@@ -203,6 +203,26 @@ func TestFlood(t *testing.T) {
 	testkit.Must(t, err)
 }
 
+// TestHasty: calls that hardly wait for the agents that they ask count as waiting for a while.
+func TestHasty(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{Dev: true})
+	w.Principal("agent://a.example/pdf").Call("agent.register", `{"card":{"capabilities":["extract.pdf"]}}`)
+	wait := 1
+	q := api.CallForProposals{Task: discovery.Task{Summary: "pdf"}, Capability: "extract.pdf", WaitMs: &wait}
+	calls, err := w.Server.Broker.Proposals, error(nil)
+	for n := 0; err == nil && n < 200; n++ {
+		_, err = calls.Call(w.Ctx, api.Caller{Agent: buyer}, q)
+	}
+	if !errors.Is(err, &session.Refusal{Code: session.RateLimited}) {
+		t.Errorf("one call of a millisecond after the other: %v", err)
+	}
+	none := 0
+	q.WaitMs = &none
+	_, err = calls.Call(w.Ctx, api.Caller{Agent: buyer}, q)
+	testkit.Must(t, err)
+}
+
 // TestTurns: cards are assessed in a turn of the caller's, which it does not keep while it
 // waits for answers. A caller that gets none is refused.
 func TestTurns(t *testing.T) {
