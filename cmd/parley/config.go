@@ -51,14 +51,19 @@ that is not valid now is a fault here; a start goes on with it, and warns.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := namedConfig(args)
 			s, flags := newServe()
-			if err := readConfig(path, flags); err != nil {
-				return err
+			keys := readConfig(path, flags)
+			if _, perKey := keys.(interface{ Unwrap() []error }); keys != nil && !perKey {
+				return keys
 			}
 			err := s.complete(flags, cmd.ErrOrStderr())
 			if wrong, ok := errors.AsType[misused](err); ok { // the file is, and not the command line
 				err = wrong.error
 			}
-			if err := errors.Join(err, withLines(flags, s.TLS.Read())); err != nil {
+			err = errors.Join(err, withLines(flags, s.TLS.Read()))
+			if keys != nil {
+				err = errors.Join(keys, ofKeys(flags, err))
+			}
+			if err != nil {
 				return err
 			}
 			return show(cmd, map[string]any{"file": path, "valid": true}, func(render.Style) string { return path + " is valid.\n" })

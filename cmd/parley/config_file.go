@@ -100,6 +100,26 @@ func withLines(flags *pflag.FlagSet, err error) error {
 	return err
 }
 
+// ofKeys are the faults of keys that the file has, each with a value of its type: others may come of a key
+// that was not set.
+func ofKeys(flags *pflag.FlagSet, err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, one := range joined.Unwrap() {
+			all = append(all, ofKeys(flags, one))
+		}
+		return errors.Join(all...)
+	}
+	wrong, ok := errors.AsType[*server.Fault](err)
+	if !ok || slices.ContainsFunc(wrong.Flags, func(name string) bool {
+		f := flags.Lookup(name)
+		return f == nil || f.Annotations[atLine] != nil && !f.Changed
+	}) {
+		return nil
+	}
+	return err
+}
+
 // configure sets the flag of a key, unless it is set already. at is where the file has it.
 func configure(flags *pflag.FlagSet, key string, value *yaml.Node, at string) error {
 	f := flags.Lookup(key)
@@ -154,8 +174,9 @@ func configureList(f *pflag.Flag, list pflag.SliceValue, value *yaml.Node) error
 		}
 		all = append(all, one.Value)
 	}
-	f.Changed = true
-	return list.Replace(all)
+	err := list.Replace(all)
+	f.Changed = err == nil
+	return err
 }
 
 // configurable reports whether a configuration file may have a flag of 'parley serve'.

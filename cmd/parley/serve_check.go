@@ -48,7 +48,7 @@ func (s *serve) checkTogether() error {
 		faults = append(faults, fault(err, "test-clock"))
 	}
 	if quorum, all := s.Witnesses.Quorum, len(s.Witnesses.All); quorum < 0 || quorum > all {
-		found(true, fmt.Sprintf("--witness-quorum %d: there are %d witnesses; name each by --witness", quorum, all), "witness-quorum")
+		found(true, fmt.Sprintf("--witness-quorum %d: there are %d witnesses; name each by --witness", quorum, all), "witness-quorum", "witness")
 	} else if err := s.Witnesses.Check(); err != nil {
 		faults = append(faults, fault(fmt.Errorf("--witness: %w", err), "witness", "witness-quorum", "witness-timeout"))
 	}
