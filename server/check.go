@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"net/url"
 	"strconv"
 	"strings"
@@ -68,6 +70,26 @@ func (o Options) Addresses() (all []string) {
 		}
 	}
 	return all
+}
+
+// listenable tries the addresses of a new installation: a start that fails there would leave keys behind.
+func (o Options) listenable() error {
+	if _, err := os.Stat(filepath.Join(o.Data, BrokerSeed)); err == nil {
+		return nil
+	}
+	for _, l := range o.listeners() {
+		if port, err := l.port(); err != nil || port <= 0 || l.flag == "monitor" { // which listens already
+			continue
+		}
+		listener, err := net.Listen("tcp", l.address)
+		if err == nil {
+			err = listener.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("--%s: %w", l.flag, err)
+		}
+	}
+	return nil
 }
 
 // checkListeners refuses what is no address, what others can reach under --dev, and an address that two listeners have.

@@ -1,10 +1,15 @@
 package server_test
 
 import (
+	"context"
 	"errors"
+	"net"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/test/testkit"
 )
 
 // What cannot be listened on or connected to is told before anything is bound, and all of it at once.
@@ -36,6 +41,27 @@ func TestCheck(t *testing.T) {
 		}
 		if _, is := errors.AsType[*server.Fault](err); err != nil && !is {
 			t.Errorf("%s: %v names no flag", name, err)
+		}
+	}
+}
+
+// TestNothingLeft: a start that fails for what can be known before makes no keys.
+func TestNothingLeft(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	defer taken.Close() //nolint:errcheck // nobody connects
+	for name, o := range map[string]server.Options{
+		"--http":     {Listen: "127.0.0.1:-1", HTTP: taken.Addr().String()},
+		"--listen":   {Listen: taken.Addr().String()},
+		"--tls-cert": {Listen: "127.0.0.1:-1", TLS: server.TLS{Cert: "none.pem", Key: "none.key"}},
+	} {
+		o.Data = filepath.Join(t.TempDir(), "new")
+		if s, err := server.Start(t.Context(), o); err == nil {
+			t.Errorf("%s: it starts", name)
+			testkit.Must(t, s.Close(context.WithoutCancel(t.Context())))
+		} else if _, missing := os.Stat(o.Data); missing == nil {
+			t.Errorf("%s: %v, and %s is there", name, err, o.Data)
 		}
 	}
 }

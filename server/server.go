@@ -155,6 +155,14 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if o.Log, err = s.export.Log(o.Log); err != nil {
 		return s, err
 	}
+	tlsConfig, certificate, err := o.TLS.server(o.Log)
+	if err != nil {
+		return s, err
+	}
+	s.certificate = certificate
+	if err := o.listenable(); err != nil {
+		return s, err
+	}
 	if s.lock, err = o.lock(); err != nil {
 		return s, err
 	}
@@ -173,11 +181,6 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if flags := o.plain(); len(flags) > 0 {
 		o.Log.Warn("others can reach this broker in plain text: set --tls-cert, unless a proxy in front of it encrypts", zap.Strings("flags", flags))
 	}
-	tlsConfig, certificate, err := o.TLS.server(o.Log)
-	if err != nil {
-		return s, err
-	}
-	s.certificate = certificate
 	if s.mode, err = s.keys.mode(o); err != nil {
 		return s, err
 	}
