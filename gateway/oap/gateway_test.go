@@ -405,6 +405,13 @@ func TestOAPEnds(t *testing.T) {
 		if ended.State != end.state {
 			t.Errorf("%s: the state is %q, want %q", name, ended.State, end.state)
 		}
+		again, other := oapState{}, map[string]string{"/reject": "/withdraw", "/withdraw": "/reject"}[end.path]
+		w.oap("POST", id+end.path, end.as, w.signs(changed(end.of, "reason", "no"), end.as)).Is(http.StatusOK, &again)
+		if again.State != end.state {
+			t.Errorf("%s: the same again is answered with the state %q", name, again.State)
+		}
+		w.oap("POST", id+other, end.as, w.signs(changed(end.of, "reason", "no"), end.as)).blocked(http.StatusConflict, "conflict")
+		w.oap("POST", id+end.path, end.as, w.signs(changed(end.of, "reason", "still no"), end.as)).blocked(http.StatusConflict, "conflict")
 		w.oap("POST", id+"/accept", beta, w.acceptance("prp_1", s.Hash, beta)).blocked(http.StatusConflict, "conflict")
 		w.oap("POST", id+"/propose", beta, w.proposal(id, "prp_2", "prp_1", 2, beta)).blocked(http.StatusConflict, "conflict")
 	}

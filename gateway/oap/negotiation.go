@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -197,7 +198,9 @@ func (c *call) sign() (int, any, error) {
 	refused := c.say(v.Session, act{performatives.Inform, map[string]any{"type": performatives.Fact, "data": jsontext.Value(data)}, nil})
 	var made agreement.Document
 	err = c.Call(c.r.Context(), api.AgreementGet.Verb, api.GetAgreement{Session: v.Session}, &made)
-	if refused != nil && (err != nil || made.Signatures[v.Inherits().DIDOf(c.Agent)] != signature) { // else its answer was lost
+	before := made.Signatures[v.Inherits().DIDOf(c.Agent)] == signature ||
+		v.part.Status == accepted && !slices.Contains(v.part.Unsigned, c.Agent) && agreement.SignedBy(v.key(c.Agent), v.part.Hash, signature) // the other has not
+	if refused != nil && (err != nil || !before) { // else its answer was lost
 		return 0, nil, refused
 	}
 	return http.StatusOK, made, err
@@ -219,7 +222,7 @@ func (c *call) reject() (int, any, error) {
 			return 0, nil, session.Refuse(session.ProposalUnknown, "there is no proposal to reject")
 		}
 		return performatives.Reject, map[string]any{"referenceId": id, "code": "unspecified", "reason": cmp.Or(d.Reason, "rejected"), "retryable": false}, nil
-	})
+	}, performatives.Reject)
 }
 
 // withdraw walks away from the live proposal: it takes back the caller's own, or else closes
@@ -237,11 +240,11 @@ func (c *call) withdraw() (int, any, error) {
 			return performatives.Close, map[string]any{"outcome": "abandoned", "summary": d.Reason}, nil
 		}
 		return performatives.Withdraw, map[string]any{"referenceId": id, "reason": d.Reason}, nil
-	})
+	}, performatives.Withdraw, performatives.Close)
 }
 
-// end sends what ends a negotiation without an agreement.
-func (c *call) end(say func(view, agreement.OAPDocument) (performatives.Performative, map[string]any, error)) (int, any, error) {
+// end sends what ends a negotiation without an agreement: one of the acts.
+func (c *call) end(say func(view, agreement.OAPDocument) (performatives.Performative, map[string]any, error), acts ...performatives.Performative) (int, any, error) {
 	document, d, err := c.read()
 	if err != nil {
 		return 0, nil, err
@@ -253,6 +256,9 @@ func (c *call) end(say func(view, agreement.OAPDocument) (performatives.Performa
 	if d.Signature == "" {
 		return 0, nil, unsigned("document")
 	}
+	if c.ended(v, d, acts) {
+		return http.StatusOK, v.negotiation(), nil
+	}
 	a := act{document: document}
 	if a.performative, a.body, err = say(v, d); err != nil {
 		return 0, nil, err
@@ -262,4 +268,13 @@ func (c *call) end(say func(view, agreement.OAPDocument) (performatives.Performa
 	}
 	v, err = c.look()
 	return http.StatusOK, v.negotiation(), err
+}
+
+// ended reports whether the same document of the caller's ended the negotiation before: its answer was lost.
+func (c *call) ended(v view, d agreement.OAPDocument, acts []performatives.Performative) bool {
+	if !v.State.Over() || v.Head.Sequence == nil {
+		return false
+	}
+	m, err := c.entry(v.Session, *v.Head.Sequence)
+	return err == nil && m.Sender == c.Agent && slices.Contains(acts, m.Performative) && carries(m, d)
 }
