@@ -155,11 +155,11 @@ func (h *handler) bounded(w http.ResponseWriter, r *http.Request) {
 	}
 	calls, err := callsIn(body)
 	if err != nil {
-		fail(w, http.StatusBadRequest, jsonrpc.CodeParseError, "the batch is no JSON")
+		fail(w, http.StatusBadRequest, nil, jsonrpc.CodeParseError, "the batch is no JSON")
 		return
 	}
 	if calls > maxBatch {
-		fail(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a batch has at most %d calls", maxBatch))
+		fail(w, http.StatusBadRequest, nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a batch has at most %d calls", maxBatch))
 		return
 	}
 	if err := a.caller.Charge(calls); err != nil {
@@ -173,7 +173,7 @@ func (h *handler) bounded(w http.ResponseWriter, r *http.Request) {
 	}
 	defer release()
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	h.mcp.ServeHTTP(w, r)
+	h.mcp.ServeHTTP(&rpcOnly{ResponseWriter: w, request: body}, r)
 }
 
 // callsIn counts the calls of a request. Beyond those that a batch may have, it reads no more.
@@ -201,12 +201,12 @@ const codeRefused = -32000
 func (h *handler) refuse(w http.ResponseWriter, err error) {
 	refusal := h.o.Service.Refusal(err)
 	w.Header().Set("Retry-After", gateway.RetryAfter(refusal))
-	fail(w, refusal.Code.Status(), codeRefused, string(refusal.Code)+": "+refusal.Message)
+	fail(w, refusal.Code.Status(), nil, codeRefused, string(refusal.Code)+": "+refusal.Message)
 }
 
 // fail answers a request of which nothing was run.
-func fail(w http.ResponseWriter, status int, code int64, why string) {
-	data, err := json.Marshal(object{"jsonrpc": "2.0", "id": nil, "error": object{"code": code, "message": why}}, json.Deterministic(true))
+func fail(w http.ResponseWriter, status int, id jsontext.Value, code int64, why string) {
+	data, err := json.Marshal(object{"jsonrpc": "2.0", "id": id, "error": object{"code": code, "message": why}}, json.Deterministic(true))
 	if err != nil {
 		status = http.StatusInternalServerError
 	}
