@@ -102,7 +102,7 @@ func Evidence(r evidence.Report, s Style) string {
 // unchecked says that receipts are by keys that only the file names, which anybody could have made.
 func (p *page) unchecked(keys []performatives.Key, file string) {
 	for _, k := range keys {
-		p.put(2, 4, said("by the key "+string(k)+" that the "+file+" names; --broker-key says whose it has to be"))
+		p.put(2, 4, said("by the key "+string(k)+" that the "+file+" names; verify --broker-key says whose it has to be"))
 	}
 }
 

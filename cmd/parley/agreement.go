@@ -196,7 +196,6 @@ what that protocol's public documents leave open.`,
 				return err
 			}
 			r := agreement.Verify(data, agreement.Trust{Unsigned: true})
-			r.Unchecked = nil // that is for verify, which has --broker-key
 			if as.format == "" {
 				return show(cmd, r.Document, func(s render.Style) string { return render.Agreement(r, s) })
 			}
