@@ -61,6 +61,9 @@ snapshots.`,
 			if err := creatable(name); err != nil {
 				return err
 			}
+			if s.NATS == "" && s.context == "" {
+				s.NATS, _ = lookup("PARLEY_URL")
+			}
 			if err := s.external(); err != nil {
 				return usage(err)
 			}
@@ -103,7 +106,7 @@ snapshots.`,
 		},
 	}
 	storeFlags(cmd.Flags(), s)
-	cmd.Flags().StringVar(&s.NATS, "nats", "", "`URL` of the NATS server, embedded or external (default: "+nats.DefaultURL+")")
+	cmd.Flags().StringVar(&s.NATS, "nats", "", "`URL` of the NATS server, embedded or external (default: PARLEY_URL, or "+nats.DefaultURL+")")
 	cmd.Flags().BoolVar(&withoutKeys, "without-keys", false, "omit the keys")
 	return cmd
 }

@@ -94,11 +94,18 @@ func (s *serve) run(cmd *cobra.Command) error {
 	collectLess()
 	ctx, stop := context.WithCancel(cmd.Context())
 	defer stop()
+	serves := make(chan zap.Field, 1) // the broker, once there is one
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		<-signals
-		s.note(cmd, "parley: stopping; a second signal stops at once")
+		var broker []zap.Field
+		select {
+		case known := <-serves:
+			broker = append(broker, known)
+		default:
+		}
+		s.note(cmd, "parley: stopping; a second signal stops at once", broker...)
 		stop()
 		<-signals
 		os.Exit(failed)
@@ -112,6 +119,7 @@ func (s *serve) run(cmd *cobra.Command) error {
 		return s.explainStart(err)
 	}
 	broker := zap.String("broker", n.ID)
+	serves <- broker
 	s.Log = s.Log.With(broker) // what this command logs names it, too
 	s.started(cmd, n)
 	if err := s.kit.serves(ctx, n, s.scheme(), cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {

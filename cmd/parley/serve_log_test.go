@@ -62,7 +62,10 @@ func TestLogJSON(t *testing.T) {
 		t.Errorf("a second broker on the data: %v, %v", err, ends)
 	}
 	testkit.Must(t, parley.Process.Signal(syscall.SIGTERM))
-	for next(lines) == nil { // each line is checked
+	for next(lines) == nil {
+		if last["broker"] != id {
+			t.Errorf("%v does not name the broker", last)
+		}
 	}
 	if msg, _ := last["msg"].(string); last["broker"] != id || !strings.HasSuffix(msg, " has stopped") {
 		t.Errorf("the last line of broker %v is %v", id, last)
