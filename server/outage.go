@@ -11,7 +11,7 @@ import (
 const outageEvery = 5 * time.Second
 
 // logOutages says when no act can be accepted any more, and when acts are again.
-func (s *Server) logOutages(ctx context.Context, log *zap.Logger) {
+func logOutages(ctx context.Context, healthy func(context.Context) error, log *zap.Logger) {
 	tick := time.NewTicker(outageEvery)
 	defer tick.Stop()
 	for since := (time.Time{}); ; {
@@ -21,7 +21,7 @@ func (s *Server) logOutages(ctx context.Context, log *zap.Logger) {
 		case <-tick.C:
 		}
 		asked, stop := context.WithTimeout(ctx, readyWithin)
-		err := s.healthy(asked)
+		err := healthy(asked)
 		stop()
 		switch {
 		case ctx.Err() != nil:

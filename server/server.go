@@ -256,7 +256,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 		}
 	}
 	s.probe.begin(s)
-	s.outages.Go(func(ctx context.Context) { s.logOutages(ctx, o.Log) })
+	s.outages.Go(func(ctx context.Context) { logOutages(ctx, s.healthy, o.Log) })
 	return s, nil
 }
 
