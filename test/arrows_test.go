@@ -97,7 +97,7 @@ var places = map[string]place{
 	"gateway/index":       plain("api", "api/negotiation", "broker/custody", "gateway", "performatives", "session", "session/modes"),
 	"gateway/oap":         plain("api", "broker/custody", "gateway", "performatives", "session", "session/agreement", "session/modes"),
 	"gateway/macp":        plain("api", "broker/custody", "gateway", "gateway/macp/pb", "performatives", "session", "store"),
-	"gateway/mcp":         plain("api", "api/negotiation", "api/render", "broker/custody", "discovery", "gateway", "internal/background", "performatives", "schemas", "session", "session/modes", "session/transcript"),
+	"gateway/mcp":         plain("api", "api/fit", "api/negotiation", "api/render", "broker/custody", "discovery", "gateway", "internal/background", "performatives", "schemas", "session", "session/modes", "session/transcript"),
 	"gateway/nats":        plain("api", "broker/cluster", "internal/background", "internal/pending", "internal/telemetry", "performatives", "schemas", "session"),
 
 	"client/signing": plain("api", "client", "performatives", "session"),
