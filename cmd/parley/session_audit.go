@@ -80,10 +80,10 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 			v.expect.AllowUnsigned = v.expect.AllowUnsigned || info.Dev
 		}
 		if v.all {
-			if args, err = every(ctx, cmd, c); err != nil {
+			if args, v.whole, err = every(ctx, cmd, c); err != nil {
 				return err
 			}
-			v.listed = len(args)
+			v.listed, v.whole = len(args), v.whole && v.after == ""
 			args = later(args, v.after)
 		}
 		known, err := v.each(ctx, cmd, c, args)
@@ -95,8 +95,9 @@ func (v *verify) broker(cmd *cobra.Command, args []string) error {
 }
 
 // every returns the sessions of the store, for an operator, and of the list. One
-// unavailable session makes the list unavailable; an operator goes on without it.
-func every(ctx context.Context, cmd *cobra.Command, c connection) (ids []string, err error) {
+// unavailable session makes the list unavailable; an operator goes on without it. Only
+// an operator's are all that there are.
+func every(ctx context.Context, cmd *cobra.Command, c connection) (ids []string, whole bool, err error) {
 	known := map[string]bool{}
 	add := func(id performatives.SessionID) {
 		if !known[string(id)] {
@@ -108,7 +109,7 @@ func every(ctx context.Context, cmd *cobra.Command, c connection) (ids []string,
 		for q := (api.ListAudit{}); ; {
 			page, err := client.Do(ctx, c.operator, api.AuditSessions, q)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			for _, id := range page.Sessions {
 				add(id)
@@ -133,9 +134,9 @@ func every(ctx context.Context, cmd *cobra.Command, c connection) (ids []string,
 	}
 	if c.operator != nil && errors.Is(err, client.Refused(session.Unavailable)) {
 		note(cmd, "The session list is unavailable, so only sessions in the store are checked.")
-		err = nil
+		return ids, false, nil
 	}
-	return ids, err
+	return ids, c.operator != nil, err
 }
 
 // live verifies a session up to its head and audits its derived data. It retries

@@ -78,6 +78,21 @@ func (v *verify) each(ctx context.Context, cmd *cobra.Command, c connection, arg
 	return slices.Sorted(slices.Values(slices.Concat(known...))), nil
 }
 
+// missing is how many ends of sessions the public log has that no transcript ends with. A session that ended
+// since the log was read is not among them.
+func (v *verify) missing() int {
+	if !v.inLog || !v.whole || v.next != "" {
+		return 0
+	}
+	n := v.ends
+	for _, found := range v.verdicts {
+		if found.Logged || found.Error != "" || len(found.Faults) > 0 { // these are said anyway
+			n--
+		}
+	}
+	return max(0, n)
+}
+
 // named verifies the session that an argument names.
 func (v *verify) named(ctx context.Context, c connection, arg string) (verdict, []string, error) {
 	id, err := c.sessionID(ctx, arg)

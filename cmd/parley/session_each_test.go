@@ -98,3 +98,23 @@ func verifiesLongList(t *testing.T, sessions int) {
 		t.Errorf("--after with an ID: %s", said)
 	}
 }
+
+// TestMissing: of all sessions, those are missing whose end the public log has and no transcript.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	logged, open, faulty := verdict{Logged: true}, verdict{}, verdict{Error: "unavailable"}
+	for name, c := range map[string]struct {
+		v    verify
+		want int
+	}{
+		"none":        {verify{inLog: true, whole: true, ends: 2, verdicts: []verdict{logged, open, logged}}, 0},
+		"one":         {verify{inLog: true, whole: true, ends: 3, verdicts: []verdict{logged, open, logged}}, 1},
+		"of a fault":  {verify{inLog: true, whole: true, ends: 2, verdicts: []verdict{logged, faulty}}, 0},
+		"interrupted": {verify{inLog: true, whole: true, ends: 3, next: "x", verdicts: []verdict{logged}}, 0},
+		"of some":     {verify{inLog: true, ends: 3, verdicts: []verdict{logged}}, 0},
+	} {
+		if got := c.v.missing(); got != c.want {
+			t.Errorf("%s: %d are missing, want %d", name, got, c.want)
+		}
+	}
+}

@@ -28,6 +28,7 @@ type verdict struct {
 	Erased  int                   `json:"erased,omitzero"` // entries of which hash and receipt are left
 	Lost    string                `json:"lost,omitzero"`   // what can no longer be verified
 	State   string                `json:"state,omitzero"`  // after the last entry
+	Logged  bool                  `json:"logged,omitzero"` // the public log has the end
 	OK      bool                  `json:"ok"`
 	Hosted  []performatives.Agent `json:"hosted,omitzero"` // whose key the installation holds
 	Faults  []transcript.Fault    `json:"faults"`
@@ -52,6 +53,8 @@ type verify struct {
 
 	inLog  bool            // the end has to be in the public log
 	leaves map[string]bool // hashes that the log has
+	ends   int             // of them, those of sessions
+	whole  bool            // all sessions were verified
 }
 
 func sessionVerify() *cobra.Command {
@@ -78,7 +81,8 @@ For an operator it also audits the broker's derived data, as 'parley session
 audit' does. --all verifies every transcript in the store in the order of their
 ids, and says on standard error how far it is; --timeout applies to each request,
 and a session that cannot be verified is reported with the reason. If it is
-interrupted, it reports what is done; --after goes on from there.`,
+interrupted, it reports what is done; --after goes on from there. With --log, an operator is told
+how many sessions the public log has that the store has not.`,
 		Example: `  parley session verify deal.jsonl --broker-key UAFC…
   parley session verify ` + exampleSession + `
   parley session verify deal.jsonl --log --log-url https://acme.com/log
@@ -209,6 +213,7 @@ func (v *verify) verdict(source string, data []byte, expect transcript.Expect, o
 			return found, err
 		}
 		found.Session, found.State = string(state.ID), state.Phase.String()
+		found.Logged = v.leaves[string(state.Head)]
 		faults = append(faults, v.logged(state)...)
 		for _, a := range state.Participants() {
 			if p, _ := state.Party(a); p.Custody == performatives.Hosted {
@@ -233,7 +238,7 @@ func (v *verify) erased(data []byte, found *verdict) []transcript.Fault {
 		return []transcript.Fault{{Line: len(lines), Rule: transcript.JSON, Why: err.Error()}}
 	}
 	found.State = last.Receipt.State
-	if !v.inLog || v.leaves[string(last.Hash)] {
+	if found.Logged = v.leaves[string(last.Hash)]; !v.inLog || found.Logged {
 		return nil
 	}
 	return []transcript.Fault{{Sequence: last.Sequence, Rule: inTheLog, Why: "the public log does not have this entry as the end of a session"}}
@@ -249,7 +254,7 @@ func (v *verify) readLog(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("the public log: %w", err)
 	}
-	v.leaves = found.Hashes
+	v.leaves, v.ends = found.Hashes, found.Sessions
 	return nil
 }
 
@@ -324,11 +329,17 @@ func (v *verify) report(cmd *cobra.Command) error {
 	for _, f := range v.items {
 		fmt.Fprintf(&out, "FAULT  %s\n", render.Clean(f.Error()))
 	}
+	missing := v.missing()
+	if missing > 0 {
+		fmt.Fprintf(&out, "%s in the public log, of %d, %s no transcript here: --keep-closed or --keep-failed deleted it, or it is lost\n",
+			render.Count(missing, "end of a session", "ends of sessions"), v.ends, map[bool]string{true: "has", false: "have"}[missing == 1])
+	}
 	err := show(cmd, struct {
 		Transcripts []verdict     `json:"transcripts"`
 		Derived     []audit.Fault `json:"derived,omitzero"` // without a transcript
 		Next        string        `json:"next,omitzero"`    // --after of the check that goes on; absent if this one is complete
-	}{v.verdicts, v.items, v.next}, func(render.Style) string { return out.String() })
+		Missing     int           `json:"missing,omitzero"` // ends in the public log without a transcript
+	}{v.verdicts, v.items, v.next, missing}, func(render.Style) string { return out.String() })
 	switch {
 	case err != nil:
 	case bad > 0:
