@@ -50,7 +50,7 @@ func TestNothingLeft(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
-	defer taken.Close() //nolint:errcheck // nobody connects
+	defer taken.Close()
 	for name, o := range map[string]server.Options{
 		"--http":     {Listen: "127.0.0.1:-1", HTTP: taken.Addr().String()},
 		"--listen":   {Listen: taken.Addr().String()},

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/performatives"
 )
 
 // messageOf is an entry as the caller reads it: its text, and the act as data; to who asked for
@@ -52,6 +53,15 @@ func (s said) context() ([]jsontext.Value, error) {
 		return nil, invalid("message.messageId is no UTF-8")
 	}
 	return []jsontext.Value{item}, nil
+}
+
+// digest is of what the message says: the act that it becomes depends on the session's state, too.
+func (s said) digest() (performatives.Hash, error) {
+	data, err := json.Marshal([]any{s.text, s.action}, json.Deterministic(true))
+	if err != nil {
+		return "", invalid("the message is no UTF-8")
+	}
+	return performatives.HashOf(data), nil
 }
 
 // clientsID is the id of the client's message that became an act; "" if none did.

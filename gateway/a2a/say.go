@@ -175,15 +175,6 @@ func (g *Gateway) act(ctx context.Context, c call, of ref, s said) (was api.Acce
 	return g.open(ctx, c, id, "a2a open "+key, asked, s)
 }
 
-// digest is of what the message says: the act that it becomes depends on the session's state, too.
-func (s said) digest() (performatives.Hash, error) {
-	data, err := json.Marshal([]any{s.text, s.action}, json.Deterministic(true))
-	if err != nil {
-		return "", invalid("the message is no UTF-8")
-	}
-	return performatives.HashOf(data), nil
-}
-
 // submit submits an envelope as it is. One that was accepted before is answered as it was then.
 func (g *Gateway) submit(ctx context.Context, c call, of ref, s said) (was api.Acceptance, err error) {
 	m, err := performatives.Read(s.envelope)
