@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +27,9 @@ where it was interrupted. Only an operator can erase, and only where brokers hav
 --erasure.
 
 --with erases each session that 'parley session ls --with' lists, and exits with 1 if
-some are left, such as one that has not ended. It does not find a human who only
-claimed or commented an item of the inbox: erase the session of that item.
+some are left, such as one that has not ended. Of a human it also finds the open items
+of the inbox, and the last 10,000 that ended, that the human has looked at, claimed,
+commented or was assigned.
 --timeout applies to each session.`,
 		Example: `  parley session erase ` + exampleSession + ` --yes
   parley session erase --with human://acme.com/bob --yes`,
@@ -82,21 +84,28 @@ func eraseAll(ctx context.Context, cmd *cobra.Command, c connection, who string)
 	if err != nil {
 		return err
 	}
-	if len(list.Sessions) == 0 {
+	var ids []performatives.SessionID
+	for _, s := range list.Sessions {
+		ids = append(ids, s.Session)
+	}
+	if ids, err = withItems(ctx, c, ids, performatives.Agent(who)); err != nil {
+		return err
+	}
+	if len(ids) == 0 {
 		note(cmd, who+" takes part in no session: nothing is erased")
 	}
 	left := 0
-	for _, s := range list.Sessions {
-		reply, err := client.Do(ctx, c, api.SessionErase, api.EraseSession{Session: s.Session})
+	for _, id := range ids {
+		reply, err := client.Do(ctx, c, api.SessionErase, api.EraseSession{Session: id})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if _, refused := errors.AsType[*session.Refusal](err); err != nil && !refused { // nobody answers
-			return fmt.Errorf("%s: %w; run the command again for what is left", s.Session, err)
+			return fmt.Errorf("%s: %w; run the command again for what is left", id, err)
 		}
 		if err != nil {
 			left++
-			note(cmd, fmt.Sprintf("%s: %v", s.Session, err))
+			note(cmd, fmt.Sprintf("%s: %v", id, err))
 			continue
 		}
 		if err := each(cmd, []api.ErasedSession{reply}, asked(cmd, "json"), func() string { return erased(reply) }); err != nil {
@@ -104,7 +113,34 @@ func eraseAll(ctx context.Context, cmd *cobra.Command, c connection, who string)
 		}
 	}
 	if left > 0 {
-		return fmt.Errorf("%d of %d sessions are not erased", left, len(list.Sessions))
+		return fmt.Errorf("%d of %d sessions are not erased", left, len(ids))
 	}
 	return nil
+}
+
+// withItems adds the sessions of the items of the inbox that a human is in the case log of. Who only
+// commented there is in no transcript.
+func withItems(ctx context.Context, c connection, ids []performatives.SessionID, who performatives.Agent) ([]performatives.SessionID, error) {
+	if !who.IsHuman() {
+		return ids, nil
+	}
+	for item, err := range c.Escalations(ctx, api.ListEscalations{Status: "all", Organisation: who.Organisation(), Limit: api.MaxPage}) {
+		if err != nil {
+			return nil, err
+		}
+		for q := (api.ReadCaseLog{Escalation: string(item.ID)}); !slices.Contains(ids, item.Session); {
+			page, err := client.Do(ctx, c, api.EscalationHistory, q)
+			if err != nil {
+				return nil, err
+			}
+			if slices.ContainsFunc(page.Actions, func(a api.CaseAction) bool { return a.By == who || a.To == who || a.Absent == who }) {
+				ids = append(ids, item.Session)
+			}
+			if page.Next == nil {
+				break
+			}
+			q.Cursor = *page.Next
+		}
+	}
+	return ids, nil
 }
