@@ -77,19 +77,21 @@ func Evidence(r evidence.Report, s Style) string {
 	}
 	for _, o := range b.Obligations {
 		names := newNamer()
-		p.put(2, 4, Span{o.Status + " ", owedInks[o.Status]}, hushed(o.Commitment+"/"+o.ID+"  "), said(names.of(o.Party).name+": "+o.Action), hushed(entriesOf(o.Entries)))
+		p.put(2, 4, stands(r, o.Status), hushed(o.Commitment+"/"+o.ID+"  "), said(names.of(o.Party).name+": "+o.Action), hushed(entriesOf(o.Entries)))
 	}
 	for _, d := range b.Disputes {
 		names := newNamer()
-		p.put(2, 4, Span{d.Status + " ", owedInks[d.Status]}, hushed("dispute "+d.ID+"  "), said(names.of(d.By).name+": "+d.Ground), hushed(entriesOf(d.Entries)))
+		p.put(2, 4, stands(r, d.Status), hushed("dispute "+d.ID+"  "), said(names.of(d.By).name+": "+d.Ground), hushed(entriesOf(d.Entries)))
 	}
 	for _, f := range r.Faults {
 		p.put(0, 2, Span{"fault ", bad}, said(f.String()))
 	}
 	switch {
 	case len(r.Faults) > 0:
+	case len(r.Claimed) > 0:
+		p.put(0, 2, Span{"Not proven: ", warn}, said("what is claimed above, and that no obligation or dispute is left out, since "+Count(r.Withheld, "entry is", "entries are")+" withheld. The rest holds: hashes and receipts are right."))
 	case r.Withheld > 0:
-		p.put(0, 2, Span{"It holds: ", good}, said("hashes and receipts are right. "+Count(r.Withheld, "entry is", "entries are")+" withheld, so nobody can compute again what it says of obligations and disputes."))
+		p.put(0, 2, Span{"Not proven: ", warn}, said("that there is no obligation or dispute, since "+Count(r.Withheld, "entry is", "entries are")+" withheld. The rest holds: hashes and receipts are right."))
 	default:
 		p.put(0, 2, Span{"It holds: ", good}, said("hashes, receipts and signatures are right, and the replay leads to this."))
 	}
@@ -97,6 +99,14 @@ func Evidence(r evidence.Report, s Style) string {
 		p.unchecked(r.Unchecked, "bundle")
 	}
 	return p.String()
+}
+
+// stands is where the bundle says that an obligation or dispute stands, and whether that is proven.
+func stands(r evidence.Report, status string) Span {
+	if len(r.Claimed) > 0 {
+		return Span{"claimed, not proven: " + status + " ", warn}
+	}
+	return Span{status + " ", owedInks[status]}
 }
 
 // unchecked says that receipts are by keys that only the file names, which anybody could have made.

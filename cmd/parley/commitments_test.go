@@ -93,7 +93,7 @@ func TestCommitments(t *testing.T) {
 	runs(failed, alpha, "evidence", "export", id, "--redact", "nothing")
 	logKey := strings.TrimSpace(runs(done, alpha, "log", "key"))
 	testkit.Must(t, os.WriteFile(receipts, []byte(runs(done, alpha, "log", "key", "--receipts")), 0o600))
-	for file, want := range map[string]string{bundle: "the replay leads to this", public: "entries are withheld"} {
+	for file, want := range map[string]string{bundle: "the replay leads to this", public: "Not proven: what is claimed above"} {
 		said, status := w.reports([]string{"evidence", "verify", file, "--allow-unsigned", "--broker-key", string(info.Key), "--log-key", logKey, "--receipt-key", receipts})
 		if status != done || !strings.Contains(said, want) || !strings.Contains(said, "2 leaves verified") {
 			t.Errorf("%s: status %d: %s", file, status, said)

@@ -152,11 +152,12 @@ func reportEvidence(cmd *cobra.Command, r evidence.Report) error {
 		Entries  int                     `json:"entries"`
 		Withheld int                     `json:"withheld"`
 		Logged   int                     `json:"logged"`
+		Claimed  []string                `json:"claimed"` // only the file says it
 		Faults   []evidence.Fault        `json:"faults"`
 
 		LogUnchecked bool                `json:"logUnchecked,omitzero"`  // without --log-key
 		Unchecked    []performatives.Key `json:"uncheckedKeys,omitzero"` // without --broker-key
-	}{r.Bundle.Session, len(r.Faults) == 0, len(r.Bundle.Transcript), r.Withheld, r.Logged, r.Faults, r.LogUnchecked, r.Unchecked}
+	}{r.Bundle.Session, len(r.Faults) == 0, len(r.Bundle.Transcript), r.Withheld, r.Logged, r.Claimed, r.Faults, r.LogUnchecked, r.Unchecked}
 	err := show(cmd, result, func(s render.Style) string { return render.Evidence(r, s) })
 	if err == nil && !result.OK {
 		err = errors.New("the evidence does not hold: " + render.Count(len(r.Faults), "fault", "faults"))

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
@@ -296,6 +298,33 @@ func TestRedact(t *testing.T) {
 	}
 	if bytes.Contains(data, []byte(whole.Obligations[0].Action)) {
 		t.Errorf("it tells %q", whole.Obligations[0].Action)
+	}
+}
+
+// Whoever passes a bundle on may withhold an entry and invent what nobody can compute again: that is only claimed.
+func TestWithheldIsClaimed(t *testing.T) {
+	t.Parallel()
+	file, trust := made(t)
+	var b evidence.Bundle
+	if err := json.Unmarshal(file, &b); err != nil {
+		t.Fatal(err)
+	}
+	if r := evidence.Verify(file, trust); len(r.Claimed) > 0 {
+		t.Errorf("of a whole bundle it is only claimed: %v", r.Claimed)
+	}
+	e, err := transcript.Read(b.Transcript[9])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Transcript[9] = bytesOf(t, map[string]any{"withheld": map[string]any{"hash": e.Stamp.Hash, "receipt": e.Stamp.Receipt}})
+	b.Obligations[0].Status, b.Disputes[0].Status = "breached", "upheld"
+	r := evidence.Verify(bytesOf(t, b), trust)
+	if len(r.Faults) > 0 || !slices.Equal(r.Claimed, []string{"/obligations/0", "/obligations/1", "/disputes/0"}) {
+		t.Errorf("claimed: %v, faults: %v", r.Claimed, r.Faults)
+	}
+	said := render.Evidence(r, render.Style{})
+	if strings.Count(said, "  claimed, not proven: ") != 3 || !strings.Contains(said, "\nNot proven: what is claimed above") || strings.Contains(said, "It holds") {
+		t.Errorf("it says\n%s", said)
 	}
 }
 

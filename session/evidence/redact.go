@@ -181,6 +181,16 @@ func (r *Report) chain(trust Trust) {
 	}
 }
 
+// claims notes what is there only because the bundle says so.
+func (r *Report) claims() {
+	for i := range r.Bundle.Obligations {
+		r.Claimed = append(r.Claimed, fmt.Sprintf("/obligations/%d", i))
+	}
+	for i := range r.Bundle.Disputes {
+		r.Claimed = append(r.Claimed, fmt.Sprintf("/disputes/%d", i))
+	}
+}
+
 // receiptOf is the receipt of an entry, withheld or not.
 func receiptOf(line jsontext.Value) performatives.Receipt {
 	var w withheld

@@ -32,6 +32,9 @@ type Report struct {
 	Faults   []Fault
 	Logged   int // agreements, and the session's end, that are in the public log, by the log's key
 	Withheld int // entries of which only the hash and the receipt are there
+	// Claimed are pointers to the obligations and disputes that only the bundle says: of a transcript with
+	// entries withheld nobody can compute them again.
+	Claimed []string
 
 	LogUnchecked bool // since the log's key was not given
 	// Unchecked is the bundle's key if nobody said which one the broker has: anybody could have made it.
@@ -89,6 +92,7 @@ func Verify(data []byte, trust Trust) Report {
 	}
 	if b.redacted() {
 		r.chain(trust)
+		r.claims()
 		r.documents(b.Agreements, trust)
 	} else {
 		r.replayed(trust)

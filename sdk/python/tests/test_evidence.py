@@ -31,6 +31,7 @@ def test_vectors() -> None:
             continue
         assert not found, (c["name"], report.faults)
         assert (report.logged, report.withheld) == (c["logged"], c["withheld"]), c["name"]
+        assert report.claimed == (["/disputes/0"] if c["withheld"] else []), c["name"]
 
 
 def test_trust() -> None:

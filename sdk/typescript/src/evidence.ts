@@ -2,7 +2,7 @@
  * Verifies the evidence of a session offline: what was agreed, and what has become of it. The rules are those of
  * `parley evidence verify` (PROTOCOL.md section 8, evidence). Without faults the transcript is genuine, and leads to the
  * agreements, obligations and disputes that the bundle says. Of a redacted bundle the chain of its entries and what is
- * there are verified.
+ * there are verified; what it says of obligations and disputes is only claimed.
  * @packageDocumentation
  */
 
@@ -68,7 +68,7 @@ export interface EvidenceBundle {
   readonly brokerKeys?: readonly KeyRecord[];
 }
 
-/** What was verified of a bundle of evidence. Without faults it is what happened. */
+/** What was verified of a bundle of evidence. Without faults it is what happened, but for what is claimed. */
 export interface EvidenceReport {
   /** Absent if it is none. */
   readonly bundle?: EvidenceBundle;
@@ -77,6 +77,8 @@ export interface EvidenceReport {
   readonly logged: number;
   /** Entries of which only the hash and the receipt are there. */
   readonly withheld: number;
+  /** JSON Pointers to obligations and disputes that only the bundle says: with entries withheld nobody can compute them again. */
+  readonly claimed: readonly string[];
 }
 
 /** What you trust. What is not given is taken from the bundle, and proves less. */
@@ -110,6 +112,7 @@ class Check {
   #read = false;
   #logged = 0;
   #withheld = 0;
+  #claimed: string[] = [];
 
   constructor({ receiptsKey = '', ...trust }: EvidenceTrust, given?: TrustedKeys) {
     this.#given = given;
@@ -123,7 +126,7 @@ class Check {
   }
 
   report(): EvidenceReport {
-    return { faults: this.#faults, logged: this.#logged, withheld: this.#withheld, ...(this.#read && { bundle: this.#b }) };
+    return { faults: this.#faults, logged: this.#logged, withheld: this.#withheld, claimed: this.#claimed, ...(this.#read && { bundle: this.#b }) };
   }
 
   async all(b: EvidenceBundle): Promise<void> {
@@ -133,8 +136,10 @@ class Check {
     this.#broker ||= b.broker;
     this.#by = this.#given ?? (await this.#own(b));
     if (!this.#by.has(b.broker)) this.fault('/broker', `is ${b.broker}, not the broker ${this.#broker}`);
-    if (this.#lines.some(isWithheld)) await this.#chain();
-    else await this.#replayed();
+    if (this.#lines.some(isWithheld)) {
+      await this.#chain();
+      this.#claimed = (['obligations', 'disputes'] as const).flatMap((kind) => b[kind].map((_, i) => `/${kind}/${i}`));
+    } else await this.#replayed();
     for (const [i, document] of b.agreements.entries()) {
       const report = await verifyTrusting(document, this.#trust, this.#by);
       for (const f of report.faults) this.fault(`/agreements/${i}${f.member}`, f.why);

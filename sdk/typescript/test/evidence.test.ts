@@ -27,9 +27,9 @@ const verified = async ({ broker, logKey, receiptsKey }: Case, bundle: unknown):
 test('the vectors', async () => {
   assert.ok(cases.length > 6);
   for (const c of cases) {
-    const { faults, logged, withheld } = await verified(c, c.bundle);
+    const { faults, logged, withheld, claimed } = await verified(c, c.bundle);
     if (c.refused) assert.ok(faults.some((f) => c.refused!.includes(f.member)), `${c.name}: ${JSON.stringify(faults)}`);
-    else assert.deepEqual({ faults, logged, withheld }, { faults: [], logged: c.logged, withheld: c.withheld }, c.name);
+    else assert.deepEqual({ faults, logged, withheld, claimed }, { faults: [], logged: c.logged, withheld: c.withheld, claimed: c.withheld > 0 ? ['/disputes/0'] : [] }, c.name);
   }
 });
 

@@ -5,10 +5,11 @@ The rules are those of ``parley evidence verify`` (PROTOCOL.md section 8, eviden
     report = verify_evidence(Path("evidence.json").read_bytes(), broker="UC…", log_key="parley.example/log+…")
     assert not report.faults
     for obligation in report.bundle["obligations"]:
-        print(obligation["action"], obligation["status"])
+        print(obligation["action"], obligation["status"])  # not proven if /obligations/N is in report.claimed
 
 Without faults the transcript is genuine, and leads to the agreements, obligations and disputes that the bundle
-says. Of a redacted bundle the chain of its entries and what is there are verified. It needs ``parley-asp[nats]``.
+says. Of a redacted bundle the chain of its entries and what is there are verified; what it says of obligations
+and disputes is only claimed. It needs ``parley-asp[nats]``.
 """
 
 from __future__ import annotations
@@ -53,12 +54,13 @@ _PROOF = {"index": int, "leaf": _OBJECT, "checkpoint": _TEXT, "proof": _LIST}
 
 @dataclass
 class EvidenceReport:
-    """What was verified of a bundle of evidence. Without faults it is what happened."""
+    """What was verified of a bundle of evidence. Without faults it is what happened, but for what is claimed."""
 
     bundle: JSON = field(default_factory=dict)
     faults: list[AgreementFault] = field(default_factory=list)
     logged: int = 0  # agreements, and the session's end, that are in the public log, by the log's key
     withheld: int = 0  # entries of which only the hash and the receipt are there
+    claimed: list[str] = field(default_factory=list)  # JSON Pointers to obligations and disputes that only the bundle says
 
 
 def verify_evidence(
@@ -120,6 +122,7 @@ class _Check:
             self.fault("/broker", f"is {b['broker']}, not the broker {self._broker}")
         if any(_withheld(line) for line in self._lines):
             self._chain()
+            self.report.claimed = [f"/{kind}/{i}" for kind in ("obligations", "disputes") for i in range(len(b[kind]))]
         else:
             self._replayed()
         for i, document in enumerate(b["agreements"]):
