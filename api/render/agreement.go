@@ -76,6 +76,9 @@ func Agreement(r agreement.Report, s Style) string {
 	if len(r.Faults) == 0 {
 		p.put(2, 4, Span{r.Proves(), good})
 		p.unchecked(r.Unchecked, "agreement")
+		if len(r.Signed) > 0 || d.Evidence != nil && d.Evidence.Offer != nil {
+			p.put(2, 4, said("the broker holds the key of a party which is hosted; 'parley session verify' says which are"))
+		}
 	}
 	for _, f := range r.Faults {
 		p.put(0, 2, Span{"fault  ", bad}, said(f.String()))

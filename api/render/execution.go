@@ -97,6 +97,9 @@ func Evidence(r evidence.Report, s Style) string {
 	}
 	if len(r.Faults) == 0 {
 		p.unchecked(r.Unchecked, "bundle")
+		for _, a := range r.Hosted {
+			p.put(2, 4, said(Hosted(a)))
+		}
 	}
 	return p.String()
 }
@@ -107,6 +110,11 @@ func stands(r evidence.Report, status string) Span {
 		return Span{"claimed, not proven: " + status + " ", warn}
 	}
 	return Span{status + " ", owedInks[status]}
+}
+
+// Hosted says who signs for a principal that is hosted.
+func Hosted(a performatives.Agent) string {
+	return "the broker holds the key of " + string(a) + ", which is hosted"
 }
 
 // unchecked says that receipts are by keys that only the file names, which anybody could have made.

@@ -309,7 +309,7 @@ func (v *verify) report(cmd *cobra.Command) error {
 				fmt.Fprintf(&out, "       %d sealed parts, %d of them opened and checked\n", found.Sealed, found.Opened)
 			}
 			for _, a := range found.Hosted {
-				fmt.Fprintf(&out, "       the broker holds the key of %s, which is hosted\n", a)
+				fmt.Fprintf(&out, "       %s\n", render.Hosted(a))
 			}
 			continue
 		}

@@ -160,6 +160,9 @@ func (r *Report) chain(trust Trust) {
 			}
 			for _, m := range stamp.Joined {
 				keys[m.Agent] = m.Key
+				if m.Custody == performatives.Hosted && !slices.Contains(r.Hosted, m.Agent) {
+					r.Hosted = append(r.Hosted, m.Agent)
+				}
 			}
 			if key := keys[e.Message.Sender]; key != "" && e.Message.Signature != "" && e.Message.VerifySignature(key) != nil {
 				r.fault(at, "%s did not sign it", e.Message.Sender)

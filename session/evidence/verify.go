@@ -35,6 +35,7 @@ type Report struct {
 	// Claimed are pointers to the obligations and disputes that only the bundle says: of a transcript with
 	// entries withheld nobody can compute them again.
 	Claimed []string
+	Hosted  []performatives.Agent // whose key the installation holds, as the transcript pins it
 
 	LogUnchecked bool // since the log's key was not given
 	// Unchecked is the bundle's key if nobody said which one the broker has: anybody could have made it.
@@ -130,6 +131,11 @@ func (r *Report) replayed(trust Trust) {
 	}
 	if state.Phase != b.State {
 		r.fault("/state", "is %s; the transcript leads to %s", b.State, state.Phase)
+	}
+	for _, a := range state.Participants() {
+		if p, _ := state.Party(a); p.Custody == performatives.Hosted {
+			r.Hosted = append(r.Hosted, a)
+		}
 	}
 	made, err := agreement.Of(entries, modes.All())
 	if err != nil {

@@ -51,7 +51,9 @@ func TestScenes(t *testing.T) {
 }
 
 func everyScene(t *testing.T, face string) {
-	r, out := playAll(t, Options{Mode: All, Face: face})
+	kept := t.TempDir()
+	r, out := playAll(t, Options{Mode: All, Face: face, Keep: kept})
+	custody(t, face, filepath.Join(kept, Transcripts, "delivery.jsonl"))
 	if hosted := strings.Contains(out, "hosted, so the broker holds the key that signs: alpha"); hosted != (face == HTTP) {
 		t.Errorf("over %s agents are hosted: %t", face, hosted)
 	}
