@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -20,6 +22,7 @@ import (
 	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/session/evidence"
+	"github.com/parley-asp/parley/session/transcript"
 )
 
 func evidenceCommand() *cobra.Command {
@@ -34,8 +37,11 @@ knows of them, with COSE Receipts (RFC 9942). It is checked offline.`,
 func evidenceExport() *cobra.Command {
 	var to string
 	var redact []string
+	var closed bool
 	cmd := &cobra.Command{
 		Use: "export ID", Short: "write the bundle of a session", Args: args(cobra.ExactArgs(1)),
+		Long: `Writes the bundle, with what your own organisation has sealed, so that all of it can
+be verified. Whoever has the file reads that too. --without-sealed leaves it out.`,
 		Example:           "  parley evidence export " + exampleSession + " -o evidence.json" + asCron,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,6 +50,10 @@ func evidenceExport() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if closed {
+					b.Sealed = nil
+				}
+				noteSealed(cmd, b)
 				data, err := json.Marshal(b, json.Deterministic(true), jsontext.WithIndent("  "))
 				if err != nil {
 					return err
@@ -56,8 +66,30 @@ func evidenceExport() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&redact, "redact", nil, "`TERMS` to take out, with each entry that would tell them; can be repeated")
+	cmd.Flags().BoolVar(&closed, "without-sealed", false, "leave out what your organisation has sealed")
 	cmd.Flags().StringVarP(&to, "output", "o", "", "write `FILE` (default standard output)")
 	return cmd
+}
+
+// noteSealed says which secrets whoever gets the file reads.
+func noteSealed(cmd *cobra.Command, b evidence.Bundle) {
+	var opened []string
+	for i, line := range b.Transcript {
+		if e, err := transcript.Read(line); err == nil && len(b.Sealed[e.Message.ID]) > 0 {
+			opened = append(opened, strconv.Itoa(i))
+		}
+	}
+	if len(opened) > 0 {
+		note(cmd, "parley: whoever has the file reads what is sealed in "+numbered(opened)+"; --without-sealed leaves that out")
+	}
+}
+
+// numbered names entries, one or more.
+func numbered(entries []string) string {
+	if len(entries) == 1 {
+		return "entry " + entries[0]
+	}
+	return "entries " + strings.Join(entries, ", ")
 }
 
 // bundleOf asks for the bundle of a session, and if it does not fit one reply, for its transcript by itself.
