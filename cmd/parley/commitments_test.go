@@ -89,7 +89,9 @@ func TestCommitments(t *testing.T) {
 	// All of it is one file that proves itself, redacted too.
 	bundle, public, receipts := filepath.Join(folder, "evidence.json"), filepath.Join(folder, "public.json"), filepath.Join(folder, "receipts.pem")
 	runs(done, beta, "evidence", "export", id, "-o", bundle)
-	runs(done, alpha, "evidence", "export", id, "--redact", "obligations", "-o", public)
+	if said := runs(done, alpha, "evidence", "export", id, "--redact", "obligations", "-o", public); !strings.Contains(said, "withheld: entries 3, 7; all else is as it was") {
+		t.Errorf("it says of what it has redacted\n%s", said)
+	}
 	runs(failed, alpha, "evidence", "export", id, "--redact", "nothing")
 	logKey := strings.TrimSpace(runs(done, alpha, "log", "key"))
 	testkit.Must(t, os.WriteFile(receipts, []byte(runs(done, alpha, "log", "key", "--receipts")), 0o600))

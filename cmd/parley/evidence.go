@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,7 @@ be verified. Whoever has the file reads that too. --without-sealed leaves it out
 					b.Sealed = nil
 				}
 				noteSealed(cmd, b)
+				noteWithheld(cmd, b, redact)
 				data, err := json.Marshal(b, json.Deterministic(true), jsontext.WithIndent("  "))
 				if err != nil {
 					return err
@@ -73,10 +75,10 @@ be verified. Whoever has the file reads that too. --without-sealed leaves it out
 
 // noteSealed says which secrets whoever gets the file reads.
 func noteSealed(cmd *cobra.Command, b evidence.Bundle) {
-	var opened []string
+	var opened []uint64
 	for i, line := range b.Transcript {
 		if e, err := transcript.Read(line); err == nil && len(b.Sealed[e.Message.ID]) > 0 {
-			opened = append(opened, strconv.Itoa(i))
+			opened = append(opened, uint64(i))
 		}
 	}
 	if len(opened) > 0 {
@@ -84,12 +86,34 @@ func noteSealed(cmd *cobra.Command, b evidence.Bundle) {
 	}
 }
 
-// numbered names entries, one or more.
-func numbered(entries []string) string {
-	if len(entries) == 1 {
-		return "entry " + entries[0]
+// noteWithheld says what redaction has taken out and what it has left: the same value may stand in another term.
+func noteWithheld(cmd *cobra.Command, b evidence.Bundle, redact []string) {
+	if len(redact) == 0 {
+		return
 	}
-	return "entries " + strings.Join(entries, ", ")
+	text := "parley: no entry is withheld"
+	if gone := b.Withheld(); len(gone) > 0 {
+		text = "parley: withheld: " + numbered(gone)
+	}
+	left := map[string]bool{}
+	for _, d := range b.Agreements {
+		for name := range d.Terms {
+			left[name] = true
+		}
+	}
+	text += "; all else is as it was"
+	if len(left) > 0 {
+		text += ", also the terms " + strings.Join(slices.Sorted(maps.Keys(left)), ", ")
+	}
+	note(cmd, text+": what stands there too is still told")
+}
+
+// numbered names entries, one or more.
+func numbered(entries []uint64) string {
+	if len(entries) == 1 {
+		return fmt.Sprint("entry ", entries[0])
+	}
+	return "entries " + strings.Trim(strings.ReplaceAll(fmt.Sprint(entries), " ", ", "), "[]")
 }
 
 // bundleOf asks for the bundle of a session, and if it does not fit one reply, for its transcript by itself.

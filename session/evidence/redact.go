@@ -23,9 +23,14 @@ type withheld struct {
 	} `json:"withheld"`
 }
 
-// redacted reports whether entries are withheld.
-func (b *Bundle) redacted() bool {
-	return slices.ContainsFunc(b.Transcript, isWithheld)
+// Withheld are the numbers of the entries that are withheld.
+func (b *Bundle) Withheld() (all []uint64) {
+	for i, line := range b.Transcript {
+		if isWithheld(line) {
+			all = append(all, uint64(i))
+		}
+	}
+	return all
 }
 
 func isWithheld(line jsontext.Value) bool { return bytes.HasPrefix(line, []byte(`{"withheld":`)) }
