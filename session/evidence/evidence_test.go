@@ -250,6 +250,20 @@ func jsonOf(t *testing.T, v any) string {
 	return string(data)
 }
 
+// That a bundle is another broker's is said once, and what else is wrong with it beside.
+func TestAnotherBroker(t *testing.T) {
+	t.Parallel()
+	file, trust := made(t)
+	trust.Broker = "UC3SKXRAI3DPYBP2ECEGWSQDBWYRSOCNFTUNDAMXAFTS5BO2FTZZSG4F"
+	if r := evidence.Verify(file, trust); len(r.Faults) != 1 || r.Faults[0].Member != "/broker" || !strings.Contains(r.Faults[0].Why, "17 in all") {
+		t.Errorf("it finds %v", r.Faults)
+	}
+	changed := bytes.Replace(file, []byte(`"status":"late"`), []byte(`"status":"fulfilled"`), 1)
+	if r := evidence.Verify(changed, trust); len(r.Faults) != 2 || r.Faults[1].Member != "/obligations/0" {
+		t.Errorf("of a changed bundle it finds %v", r.Faults)
+	}
+}
+
 // Each entry that is left out is found.
 func TestEntriesLeftOut(t *testing.T) {
 	t.Parallel()

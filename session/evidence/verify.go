@@ -89,7 +89,7 @@ func Verify(data []byte, trust Trust) Report {
 	}
 	trust.BrokerKeys = trust.BrokerKeys.Or(trust.Broker)
 	if !trust.BrokerKeys.Has(b.Broker) {
-		r.fault("/broker", "is %s, not the broker %s", b.Broker, trust.Broker)
+		r.anotherBroker(&trust)
 	}
 	if len(b.Withheld()) > 0 {
 		r.chain(trust)
@@ -100,6 +100,22 @@ func Verify(data []byte, trust Trust) Report {
 	}
 	r.logged(trust)
 	return r
+}
+
+// anotherBroker says that the bundle is another broker's. If all its receipts are, it says so once, and the rest is
+// checked by that broker's keys.
+func (r *Report) anotherBroker(trust *Trust) {
+	b := &r.Bundle
+	for _, line := range b.Transcript {
+		if trust.BrokerKeys.Has(receiptOf(line).Broker) {
+			r.fault("/broker", "is %s, not the broker %s", b.Broker, trust.Broker)
+			return
+		}
+	}
+	r.fault("/broker", "is %s, not the broker %s: no receipt of the entries, %d in all, is by the trusted one", b.Broker, trust.Broker, len(b.Transcript))
+	trust.Broker = b.Broker
+	trust.BrokerKeys, _ = b.BrokerKeys.Trust(b.Broker) // what is wrong with them is said
+	trust.BrokerKeys = trust.BrokerKeys.Or(b.Broker)
 }
 
 // maxDepth is how deep a bundle may be nested: it holds documents, which hold entries.
