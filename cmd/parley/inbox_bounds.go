@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -103,6 +104,29 @@ func parseBound(flag, text string) (b performatives.RulingsBound, err error) {
 	return b, nil
 }
 
+// foreign returns the bounds that are in another currency than the amount at stake, as texts: they allow no such amount.
+func foreign(a *performatives.RulingsAuthority, item api.EscalationItem) (all []string) {
+	if a == nil || item.Amount == nil || item.Amount.Code() == "" {
+		return nil
+	}
+	asked, at := item.Amount.Code(), inTerms(item.Amount.Path)
+	other := func(path, currency, says string) {
+		if currency != "" && currency != asked && inTerms(path) == at {
+			all = append(all, fmt.Sprintf("%s, where %s %s is asked for: the agent could agree to no amount in %s", says, plain(item.Amount.Value), asked, asked))
+		}
+	}
+	if a.MaxAmount != nil {
+		other(cmp.Or(a.TermPath, at), a.Currency, plain(*a.MaxAmount)+" "+a.Currency)
+	}
+	for _, b := range a.Bounds {
+		other(b.TermPath, b.Currency, b.String())
+	}
+	return all
+}
+
+// inTerms is the path of a term as offers have it.
+func inTerms(path string) string { return "terms." + strings.TrimPrefix(path, "terms.") }
+
 // beyond returns what an authority allows beyond what was asked for, and where it does not allow that, as texts.
 func beyond(a *performatives.RulingsAuthority, item api.EscalationItem) (more, less []string) {
 	if a == nil {
@@ -121,10 +145,7 @@ func beyond(a *performatives.RulingsAuthority, item api.EscalationItem) (more, l
 		compare(plain(*a.MaxAmount), *a.MaxAmount > item.Amount.Value, *a.MaxAmount < item.Amount.Value, item.Amount.Value)
 	}
 	for _, b := range a.Bounds {
-		path := b.TermPath
-		if !strings.HasPrefix(path, "terms.") {
-			path = "terms." + path
-		}
+		path := inTerms(b.TermPath)
 		i := slices.IndexFunc(item.Changes, func(c api.Change) bool { return c.After != nil && c.Path == path })
 		if i < 0 {
 			// A path into a list, or of an object, is none of those that changed, and may be right.
