@@ -91,6 +91,9 @@ func (t *Command) invites() error {
 	return t.barred()
 }
 
+// EveryMode names the parameters of a policy that every mode has.
+const EveryMode = arbiterMember + ", " + executionMember + ", " + parkedMember
+
 // readPolicy lets the mode read its parameters. It runs on the turn's own copy
 // of the state: a refusal drops that copy.
 func (t *Command) readPolicy() error {
@@ -105,7 +108,7 @@ func (t *Command) readPolicy() error {
 		t.Own = nil
 		var given map[string]jsontext.Value
 		if len(policy) > 0 && (json.Unmarshal(policy, &given) != nil || len(given) > 0) {
-			return Violation("policy", "mode %s has no parameters", t.Mode.Name)
+			return Violation("policy", "mode %s has no parameters but those of every mode: %s", t.Mode.Name, EveryMode)
 		}
 		return nil
 	}

@@ -46,7 +46,7 @@ func (p *parameters) judged() error {
 		return nil
 	}
 	slices.Sort(unknown)
-	return session.Violation("policy", "the mode has no parameter %s; it has %s", strings.Join(unknown, ", "), strings.Join(p.read, ", "))
+	return session.Violation("policy", "the mode has no parameter %s; it has %s, and as every mode %s", strings.Join(unknown, ", "), strings.Join(p.read, ", "), session.EveryMode)
 }
 
 func (p *parameters) fault(path, rule, format string, args ...any) {
