@@ -112,6 +112,6 @@ func (b *Broker) couldConfirm(s *session.State, org performatives.Organisation) 
 }
 
 func noDecider(org performatives.Organisation, so string) error {
-	return session.Refuse(session.Unauthorized, "%s has no registered human who may decide, %s", org, so).
+	return session.Refuse(session.Unauthorized, "%s has no registered human who may decide, %s; an operator adds one: parley human add human://%[1]s/NAME --may-decide", org, so).
 		With(map[string]any{"rule": "no_decider", "organisation": org})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,9 @@ func TestNoDecider(t *testing.T) {
 	details, err := json.Marshal(refusal.Details)
 	if err != nil || string(details) != `{"organisation":"widgets.co","rule":"no_decider"}` {
 		t.Errorf("%s, %v", details, err)
+	}
+	if !strings.HasSuffix(refusal.Message, "parley human add human://widgets.co/NAME --may-decide") {
+		t.Errorf("it names no cure: %s", refusal.Message)
 	}
 	if err := says(alpha, escalates); err != nil { // alice decides for acme.com
 		t.Error(err)
