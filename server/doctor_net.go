@@ -26,13 +26,7 @@ import (
 // HTTP with the key in Data.
 func (e *examiner) serves(ctx context.Context) bool {
 	if e.o.NATS == "" {
-		file, err := os.Open(filepath.Join(e.o.Data, "lock"))
-		if err != nil {
-			return false
-		}
-		err = flock(file)
-		unlock(file)
-		return errors.Is(err, ErrInUse)
+		return e.inUse(flock)
 	}
 	if e.o.HTTP == "" {
 		return false
@@ -244,6 +238,17 @@ func (e *examiner) account(nc *nats.Conn) {
 	e.logins()
 }
 
+// inUse reports whether another process keeps the data directory from being locked.
+func (e *examiner) inUse(flock func(*os.File) error) bool {
+	file, err := os.Open(filepath.Join(e.o.Data, "lock"))
+	if err != nil {
+		return false
+	}
+	err = flock(file)
+	unlock(file)
+	return errors.Is(err, ErrInUse)
+}
+
 // logins examines the other keys of a broker that authorizes the logins to an external server.
 func (e *examiner) logins() {
 	if e.o.NATS == "" || slices.ContainsFunc(seeds, func(name string) bool {
@@ -251,6 +256,10 @@ func (e *examiner) logins() {
 		return err != nil
 	}) {
 		return // openKeys would make what is missing
+	}
+	if e.inUse(flockShared) {
+		e.add(Fail, "login", "Leave out --nats.", "a broker with a NATS server of its own has %s open", e.o.Data)
+		return
 	}
 	keys, err := openKeys(e.o.Data)
 	if err != nil {
