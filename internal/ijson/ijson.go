@@ -100,7 +100,7 @@ func checkIJSON(data []byte, depth int) error {
 			}
 		case '0':
 			if !survivesDouble(token.String()) {
-				return Errorf(string(d.StackPointer()), "the number does not survive a double; send it as a string")
+				return Errorf(string(d.StackPointer()), "the number is larger or has more digits than a double holds; send it as a string")
 			}
 		}
 		if d.StackDepth() == 0 {

@@ -91,7 +91,7 @@ func TestPlace(t *testing.T) {
 		"{\r\n\"a\": 1,\r\n\"a\": 2}": "not I-JSON: a key stands twice, at line 3, column 1",
 		"{\n\"a\":":                   "not I-JSON: the JSON ends early, at line 2, column 5",
 		"[\n\n\"\xff\"]":              "not I-JSON: the text is not valid UTF-8, at line 3, column 2",
-		"{\n\"a\": 1e400}":            "the number does not survive a double; send it as a string",
+		"{\n\"a\": 1e400}":            "the number is larger or has more digits than a double holds; send it as a string",
 	} {
 		_, err := Canonical([]byte(in))
 		if m, is := errors.AsType[*Malformed](err); !is || m.Why != want {
