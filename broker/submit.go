@@ -72,7 +72,7 @@ func (b *Broker) submit(act *telemetry.Act, queue, id performatives.SessionID, s
 				release()
 			}
 		}()
-		l.slot, l.act = b.judging.Enter(sender), act
+		l.slot, l.act = cmp.Or(b.accounts.LargeJudged(len(envelope)), b.judging).Enter(sender), act
 		defer func() { l.act = nil }()
 		defer l.slot.Release()
 		act.Reached(telemetry.Wait)

@@ -88,6 +88,7 @@ func (c Caller) CallJSON(ctx context.Context, verb string, request []byte) ([]by
 	if err := room(ctx); err != nil {
 		return nil, err
 	}
+	leaveTurn(ctx)
 	answer, err := c.service.CallAs(ctx, c.Agent, verb, request)
 	keep(ctx, answer)
 	return answer, err
@@ -124,6 +125,7 @@ func (c Caller) Submit(ctx context.Context, id performatives.SessionID, envelope
 	if err := c.Acts(); err != nil {
 		return api.Acceptance{}, err
 	}
+	leaveTurn(ctx)
 	return c.service.SubmitAs(ctx, c.Agent, id, envelope)
 }
 

@@ -18,6 +18,7 @@ type meter struct {
 	written int  // before that
 	stream  bool
 	held    []func()
+	slot    *limits.Slot // in which a large request is worked on
 }
 
 type meterKey struct{}
@@ -102,6 +103,23 @@ func (m *meter) wrote(n int) {
 	m.account.Spend(limits.BytesOut, float64(n))
 }
 
+// leave gives the slot of a large request to others; under mu.
+func (m *meter) leave() {
+	if m.slot != nil {
+		m.slot.Release()
+	}
+	m.slot = nil
+}
+
+// leaveTurn ends the caller's turn, before the broker is asked: it works in turns of its own.
+func leaveTurn(ctx context.Context) {
+	if m := meterOf(ctx); m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.leave()
+	}
+}
+
 // room refuses a call whose answer there is no room for. What a call has done is not refused.
 func room(ctx context.Context) error {
 	m := meterOf(ctx)
@@ -146,6 +164,7 @@ func Page(ctx context.Context) (page context.Context, end func()) {
 func (m *meter) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.leave()
 	for _, release := range m.held {
 		release()
 	}

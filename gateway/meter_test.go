@@ -1,10 +1,13 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"testing"
 	"time"
 
@@ -140,6 +143,68 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		if got := gateway.RetryAfter(refusal); got != want {
 			t.Errorf("%+v: %s, want %s", refusal, got, want)
+		}
+	}
+}
+
+// A large request is worked on when there is a slot, until the broker is asked. A small one waits for none.
+func TestLargeTakesTurns(t *testing.T) {
+	t.Parallel()
+	const many = gateway.MaxBody
+	s, accounts := metered(limits.Limits{Buffered: many + 100})
+	for range runtime.GOMAXPROCS(0)/2 - 1 { // one is left
+		accounts.LargeRead(many).Enter("agent://acme.com/other")
+	}
+	free := func() bool {
+		wait, _ := accounts.LargeRead(many).Join("agent://acme.com/other")
+		ended, end := context.WithCancel(t.Context())
+		end()
+		slot, err := wait(ended)
+		if err == nil {
+			slot.Release()
+		}
+		return err == nil
+	}
+	answer := s.CallAs
+	s.CallAs = func(ctx context.Context, a performatives.Agent, verb string, request []byte) ([]byte, error) {
+		if !free() {
+			t.Error("the broker is asked in the turn")
+		}
+		return answer(ctx, a, verb, request)
+	}
+	for _, size := range []int{10, many, many + 1, many} {
+		r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(make([]byte, size)))
+		r.Header.Set("Authorization", "Bearer t")
+		gateway.MeteredHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c, err := s.AdmitHTTP(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch data, err := c.ReadBody(w, r); {
+			case size > many:
+				if !errors.Is(err, &session.Refusal{Code: session.TooLarge}) {
+					t.Errorf("%d bytes: %v", size, err)
+				}
+			case err != nil || len(data) != size:
+				t.Errorf("%d bytes: %d were read, %v", size, len(data), err)
+			}
+			if free() == (size == many) {
+				t.Errorf("%d bytes: the last slot is free: %v", size, free())
+			}
+			if size != many {
+				return
+			}
+			serve(func(w http.ResponseWriter, r *http.Request) { // another one of the same caller
+				r.Body = io.NopCloser(bytes.NewReader(make([]byte, many)))
+				_, err := c.ReadBody(w, r)
+				limited(t, err, "buffered")
+			})
+			if _, err := c.CallJSON(r.Context(), "session.get", nil); err != nil {
+				t.Error(err)
+			}
+		})).ServeHTTP(httptest.NewRecorder(), r)
+		if !free() {
+			t.Errorf("%d bytes: the slot was not given back", size)
 		}
 	}
 }

@@ -13,6 +13,7 @@
 //   - What a caller does ends when its token expires or is removed (Until).
 //   - A token that is read-only says and submits nothing.
 //   - What is written to a caller, and buffered for it, is charged to it (MeteredHTTP).
+//   - Large requests are worked on in turns of their callers (ReadBody).
 package gateway
 
 import (
@@ -63,9 +64,6 @@ type Service struct {
 	Now func() time.Time
 	Log *zap.Logger
 }
-
-// MaxBody is the largest body of a request, more than the largest envelope (PROTOCOL.md §3).
-const MaxBody = 300 << 10
 
 // Admit finds the caller whom a bearer token lets in, or returns custody.ErrToken. It refuses whoever
 // owes something, before the request is read, and charges the request to the caller.

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/broker/reads"
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/broker/turns"
@@ -94,6 +95,7 @@ func (b *Broker) submit(ctx context.Context, a performatives.Agent, id performat
 		err      error
 	}
 	answered := make(chan answer, 1)
+	limits.Leave(ctx) // the act is judged in a slot of its own
 	b.Command.Submit(ctx, id, a, envelope, func() {}, func(accepted api.Acceptance, err error) { answered <- answer{accepted, err} })
 	select {
 	case a := <-answered:

@@ -66,6 +66,8 @@ type Accounts struct {
 	cores float64
 	busy  atomic.Int32 // slots that are held, of all schedulers
 
+	largeRead, largeJudged *Scheduler // of work on large requests
+
 	mu        sync.Mutex
 	open      map[string]*account // by what it is opened for
 	addresses int
@@ -91,13 +93,16 @@ const (
 
 // NewAccounts opens accounts with the quotas of limits with their defaults, by a clock.
 func NewAccounts(l Limits, now func() time.Time) *Accounts {
-	return &Accounts{
+	s := &Accounts{
 		principal:    kind{whose: "you", quotas: l.principal()},
 		organisation: kind{prefix: organisationPrefix, whose: "the principals of your organisation together", quotas: l.organisation()},
 		address:      kind{prefix: addressLimitPrefix, whose: "your address", quotas: l.address()},
 		pair:         kind{prefix: pairLimitPrefix, whose: "your organisation with any other one", quotas: l.pair()},
 		now:          now, cores: float64(runtime.GOMAXPROCS(0)), open: map[string]*account{}, sweepAt: fewAccounts,
 	}
+	half := max(1, runtime.GOMAXPROCS(0)/2)
+	s.largeRead, s.largeJudged = s.Scheduler(half, 0), s.Scheduler(half, 0)
+	return s
 }
 
 // SetLimits has other quotas from now on, limits with their defaults. What is spent and held stays so.

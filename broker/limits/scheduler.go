@@ -42,6 +42,26 @@ func (s *Accounts) Scheduler(slots, most int) *Scheduler {
 	return made
 }
 
+// largeRequest is how many bytes a request has that is worked on in slots of its own: half of the cores, so
+// that small requests of others never wait for all of them.
+const largeRequest = 32 << 10
+
+// LargeRead is the scheduler of what gateways do for a request of so many bytes, or nil for a small one.
+func (s *Accounts) LargeRead(size int) *Scheduler {
+	if s == nil || size < largeRequest {
+		return nil
+	}
+	return s.largeRead
+}
+
+// LargeJudged is that of what the broker does. A call that has an act judged leaves its slot first.
+func (s *Accounts) LargeJudged(size int) *Scheduler {
+	if s == nil || size < largeRequest {
+		return nil
+	}
+	return s.largeJudged
+}
+
 // A Slot is held by one piece of work until it is released or the work is done.
 type Slot struct {
 	scheduler *Scheduler
@@ -194,6 +214,13 @@ func Away(ctx context.Context, wait func()) {
 	s.scheduler.mu.Unlock()
 	if s.scheduler.await(ctx, s.agent, turn) == nil {
 		s.begin()
+	}
+}
+
+// Leave releases the slot of the work that has this context, if it holds one, for good.
+func Leave(ctx context.Context) {
+	if s, _ := ctx.Value(slotKey{}).(*Slot); s != nil {
+		s.Release()
 	}
 }
 

@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -33,7 +34,7 @@ func Handle[Q, A any](v api.VerbOf[Q, A], call func(context.Context, api.Caller,
 
 // HandleAct is Handle for a verb that says an act. It takes no slot of the calls, where it would keep
 // others from theirs while it waits for its session: its act is judged in a slot of the acts, and like
-// these it is bounded by what its principal may have in flight.
+// these it is bounded by what its principal may have in flight. A large one is made in a slot of the large.
 func HandleAct[Q, A any](v api.VerbOf[Q, A], call func(context.Context, api.Caller, Q) (A, error)) Answer {
 	a := Handle(v, call)
 	a.act = true
@@ -47,6 +48,9 @@ func HandleThen[Q, A any](v api.VerbOf[Q, A], call func(context.Context, api.Cal
 		var request Q
 		if err := readRequest(data, &request); err != nil {
 			return nil, nil, err
+		}
+		if v.Waits {
+			limits.Leave(ctx)
 		}
 		return call(ctx, c, request)
 	}}
@@ -109,7 +113,7 @@ const (
 // Call calls a verb and answers once, after release. A last answer must have left
 // when answer returns: what follows may close the caller's connection.
 func (s *Service) Call(parent context.Context, c api.Caller, verb string, request []byte, release func(), answer func(reply any, last bool, err error)) {
-	v, wait, err := s.begin(c, verb)
+	v, wait, err := s.begin(c, verb, len(request))
 	if err != nil {
 		release()
 		answer(nil, false, err)
@@ -123,17 +127,18 @@ func (s *Service) Call(parent context.Context, c api.Caller, verb string, reques
 
 // begin counts a call as work, unless the caller may not make it, or too many wait for their
 // turn. wait waits for the call's own.
-func (s *Service) begin(c api.Caller, verb string) (v Answer, wait func(context.Context) (*limits.Slot, error), err error) {
+func (s *Service) begin(c api.Caller, verb string, size int) (v Answer, wait func(context.Context) (*limits.Slot, error), err error) {
 	if v, err = s.callable(c, verb); err != nil {
 		return v, nil, err
 	}
 	if !s.o.Begin() {
 		return v, nil, session.Busy()
 	}
-	if v.Waits || v.act { // it works little, so it takes nobody's slot
+	large := s.o.Accounts.LargeJudged(size)
+	if large == nil && (v.Waits || v.act) { // it works little, so it takes nobody's slot
 		return v, nil, nil
 	}
-	wait, joined := s.slots.Join(c.Agent)
+	wait, joined := cmp.Or(large, s.slots).Join(c.Agent)
 	if !joined {
 		s.o.End()
 		return v, nil, session.Busy()

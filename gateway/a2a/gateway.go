@@ -146,18 +146,21 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, agent performati
 		fail(w, http.StatusUnauthorized, "UNAUTHENTICATED", "send Authorization: Bearer <token>")
 		return
 	case errors.As(err, &refusal) && refusal.Code == session.RateLimited:
-		w.Header().Set("Retry-After", gateway.RetryAfter(refusal))
-		fail(w, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", refusal.Message)
+		limited(w, refusal)
 		return
 	default:
 		fail(w, http.StatusServiceUnavailable, "UNAVAILABLE", "try again")
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, gateway.MaxBody))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		fail(w, http.StatusRequestEntityTooLarge, "INVALID_ARGUMENT", "the body is too large")
+	body, err := caller.ReadBody(w, r)
+	switch refusal := new(session.Refusal); {
+	case errors.As(err, &refusal) && refusal.Code == session.TooLarge:
+		fail(w, http.StatusRequestEntityTooLarge, "INVALID_ARGUMENT", refusal.Message)
 		return
-	} else if err != nil {
+	case errors.As(err, &refusal):
+		limited(w, refusal)
+		return
+	case err != nil:
 		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "the body ends early")
 		return
 	}
@@ -179,6 +182,12 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, agent performati
 	out := &response{ResponseWriter: w, out: http.NewResponseController(w), rest: path != ""}
 	g.binding(inner, body).ServeHTTP(out, inner)
 	out.release()
+}
+
+// limited refuses a caller that exceeds its limits.
+func limited(w http.ResponseWriter, refusal *session.Refusal) {
+	w.Header().Set("Retry-After", gateway.RetryAfter(refusal))
+	fail(w, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", refusal.Message)
 }
 
 func setBody(r *http.Request, body []byte) {

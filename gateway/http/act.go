@@ -1,6 +1,7 @@
 package httpgateway
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net/http"
@@ -81,7 +82,7 @@ func (c *call) snapshot() {
 
 // answerAct says something and answers with the acceptance.
 func (c *call) answerAct(s api.Say, success int) {
-	accepted, err := c.say(s)
+	accepted, err := c.say(c.r.Context(), s)
 	c.accepted(accepted, err, success)
 }
 
@@ -182,14 +183,14 @@ func (c *call) accepted(accepted api.Acceptance, err error, success int) {
 }
 
 // say says something as the hosted agent. It is retried by the header, or by its messageId.
-func (c *call) say(s api.Say) (accepted api.Acceptance, err error) {
+func (c *call) say(ctx context.Context, s api.Say) (accepted api.Acceptance, err error) {
 	if s.Key, err = gateway.KeyIn(c.r.Header); err != nil {
 		return accepted, err
 	}
 	if s.Key == "" && s.Message != "" {
 		s.Key = "message " + string(s.Session) + " " + string(s.Message)
 	}
-	return c.Say(c.r.Context(), s)
+	return c.Say(ctx, s)
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

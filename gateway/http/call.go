@@ -2,7 +2,6 @@ package httpgateway
 
 import (
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"os"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/custody"
-	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -176,12 +174,11 @@ func (s status) Unwrap() error { return s.Refusal }
 
 // read reads the body, which has to be of one of these types.
 func (c *call) read(types ...string) ([]byte, error) {
-	c.r.Body = http.MaxBytesReader(c.w, c.r.Body, gateway.MaxBody)
-	data, err := io.ReadAll(c.r.Body)
-	_, large := errors.AsType[*http.MaxBytesError](err)
+	data, err := c.ReadBody(c.w, c.r)
+	_, refused := errors.AsType[*session.Refusal](err)
 	switch {
-	case large:
-		return nil, tooLarge(gateway.MaxBody)
+	case refused:
+		return nil, err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, status{session.Refuse(session.MalformedEnvelope, "the body took too long to come"), http.StatusRequestTimeout}
 	case err != nil:

@@ -62,6 +62,11 @@ func (s *socket) take(ctx context.Context, in incoming) (pong bool, err error) {
 	case in.limited:
 		return false, errLimited
 	}
+	ctx, end := gateway.Page(ctx)
+	defer end()
+	if err := s.c.TakeTurn(ctx, len(in.data)); err != nil {
+		return false, s.closing(err)
+	}
 	var frame sending
 	err = strictly(in.data, &frame, "type", "envelope?", "performative?", "body?", "recipient?", "constraints?", "messageId?", "open?")
 	switch {
@@ -102,7 +107,7 @@ func (s *socket) submit(ctx context.Context, frame sending) (id performatives.Me
 		err = gateway.ErrReadOnly
 	case frame.Envelope == nil:
 		frame.Said.Session = s.c.session()
-		accepted, err = s.c.say(frame.Said)
+		accepted, err = s.c.say(ctx, frame.Said)
 	default:
 		accepted, err = s.c.Submit(ctx, s.c.session(), frame.Envelope)
 	}

@@ -14,7 +14,6 @@ package indexgateway
 import (
 	"cmp"
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -56,13 +55,14 @@ type call struct {
 	gateway.Caller
 
 	g *Gateway
+	w http.ResponseWriter
 	r *http.Request
 }
 
 // serve authenticates a request and answers it: a reply of nil is 204.
 func (g *Gateway) serve(do func(*call) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{g: g, r: r}
+		c := &call{g: g, w: w, r: r}
 		err := c.enter()
 		var reply any
 		if err == nil {
@@ -93,12 +93,14 @@ func (c *call) enter() (err error) {
 
 // read reads the body as JSON.
 func (c *call) read(w any) error {
-	data, err := io.ReadAll(io.LimitReader(c.r.Body, gateway.MaxBody+1))
-	switch {
+	data, err := c.ReadBody(c.w, c.r)
+	switch refusal := new(session.Refusal); {
+	case errors.As(err, &refusal) && refusal.Code == session.TooLarge:
+		return problem{http.StatusRequestEntityTooLarge, "The body is too large"}
+	case errors.As(err, &refusal):
+		return err
 	case err != nil:
 		return problem{http.StatusBadRequest, "The body ends early"}
-	case len(data) > gateway.MaxBody:
-		return problem{http.StatusRequestEntityTooLarge, "The body is too large"}
 	case json.Unmarshal(data, w) != nil:
 		return problem{http.StatusBadRequest, "Invalid request body"}
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/gateway/macp/pb"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -72,6 +73,8 @@ func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, e
 	if err := check(e); err != nil {
 		return s, err
 	}
+	ctx, end := gateway.Page(ctx)
+	defer end()
 	if sender := e.GetSender(); sender != "" && sender != c.name && sender != string(c.Agent) {
 		return s, problem{unauthenticated, "the token is not the sender's"}
 	}
@@ -87,6 +90,9 @@ func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, e
 	v, err := c.view(ctx, id)
 	if err != nil {
 		return s, hidden(err)
+	}
+	if err := c.TakeTurn(ctx, len(own.GetPayload())); err != nil {
+		return s, err
 	}
 	a, err := actOf(own, v.part.Projection.Accepted)
 	if err == nil && a.performative == performatives.Commit {

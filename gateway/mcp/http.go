@@ -145,11 +145,15 @@ func (h *handler) bounded(w http.ResponseWriter, r *http.Request) {
 		h.mcp.ServeHTTP(w, r)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, gateway.MaxBody))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		http.Error(w, fmt.Sprintf("a body has at most %d bytes", gateway.MaxBody), http.StatusRequestEntityTooLarge)
+	body, err := a.caller.ReadBody(w, r)
+	switch refusal := new(session.Refusal); {
+	case errors.As(err, &refusal) && refusal.Code == session.TooLarge:
+		http.Error(w, refusal.Message, http.StatusRequestEntityTooLarge)
 		return
-	} else if err != nil {
+	case errors.As(err, &refusal):
+		h.refuse(w, err)
+		return
+	case err != nil:
 		http.Error(w, "the body ends early", http.StatusBadRequest)
 		return
 	}

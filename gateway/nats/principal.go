@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 
 	"github.com/parley-asp/parley/api"
@@ -37,7 +38,7 @@ func (g *Gateway) CallAs(ctx context.Context, as performatives.Agent, verb strin
 func repeatable(verb string, request []byte) bool {
 	if verb == api.SessionSay.Name {
 		var said api.Say
-		return json.Unmarshal(request, &said) == nil && (said.Key != "" || said.Session != "" && said.Message != "")
+		return json.Unmarshal(request, &said, jsontext.AllowDuplicateNames(true)) == nil && (said.Key != "" || said.Session != "" && said.Message != "")
 	}
 	v := api.VerbNamed(verb)
 	return v.Access == api.Read && !v.Waits

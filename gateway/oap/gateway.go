@@ -13,7 +13,6 @@ package oapgateway
 
 import (
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -79,13 +78,14 @@ type call struct {
 	gateway.Caller
 
 	g *Gateway
+	w http.ResponseWriter
 	r *http.Request
 }
 
 // serve authenticates a request and answers it.
 func (g *Gateway) serve(do func(*call) (status int, reply any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{g: g, r: r}
+		c := &call{g: g, w: w, r: r}
 		var err error
 		if c.Caller, err = g.o.Service.AdmitHTTP(r); err == nil && r.Method != http.MethodGet {
 			err = c.Acts()
@@ -105,12 +105,13 @@ func (g *Gateway) serve(do func(*call) (status int, reply any, err error)) http.
 
 // read reads the body as a document of OAP's, in canonical form.
 func (c *call) read() (document jsontext.Value, d agreement.OAPDocument, err error) {
-	data, err := io.ReadAll(io.LimitReader(c.r.Body, gateway.MaxBody+1))
+	data, err := c.ReadBody(c.w, c.r)
+	_, refused := errors.AsType[*session.Refusal](err)
 	switch {
+	case refused:
+		return nil, d, err
 	case err != nil:
 		return nil, d, bad("the body ends early")
-	case len(data) > gateway.MaxBody:
-		return nil, d, session.Refuse(session.TooLarge, "a body has at most %d bytes", gateway.MaxBody)
 	case len(data) == 0:
 		data = []byte("{}")
 	}

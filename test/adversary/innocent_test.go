@@ -184,6 +184,19 @@ var attacks = []attack{
 		token := w.Token(api.AddToken{Agent: eve, ReadOnly: true})
 		return func(ctx context.Context) bool { return w.posts(ctx, "/mcp", token, batch(20)) }
 	}},
+	{"requests of many members", func(w attacker) func(context.Context) bool {
+		token, many := w.Token(api.AddToken{Agent: eve}), make([]string, 4_000)
+		for i := range many {
+			many[i] = fmt.Sprintf(`"%d":0`, i)
+		}
+		terms, n := "{"+strings.Join(many, ",")+"}", new(atomic.Int64)
+		return func(ctx context.Context) bool {
+			if n.Add(1)%2 == 0 {
+				return w.posts(ctx, "/v1/asp/sessions", token, `{"with":["`+string(beta)+`"],"purpose":"x","terms":`+terms+`}`)
+			}
+			return w.posts(ctx, "/mcp", token, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_negotiations","arguments":`+terms+`}}`)
+		}
+	}},
 	{"a batch of thousands", func(w attacker) func(context.Context) bool {
 		token := w.Token(api.AddToken{Agent: eve, ReadOnly: true})
 		return func(ctx context.Context) bool { return w.posts(ctx, "/mcp", token, batch(5500)) }
