@@ -106,6 +106,9 @@ type OpenItem struct {
 	For  []performatives.Agent `json:"for"`
 	Due  string                `json:"due,omitzero"`
 	Text string                `json:"text"`
+	Body jsontext.Value        `json:"body,omitzero"` // of an invitation, a commitment or an amendment, as it was sent: what an ACCEPT agrees to
+
+	Truncated bool `json:"truncated,omitzero"` // the body is cut; session.messages has it
 }
 
 // A Move is an act that the caller may send now, with a body that is ready but for what Fill names.
@@ -139,6 +142,7 @@ const (
 	mostOthers    = 50
 	mostOpen      = 50
 	maxTermsBytes = 16 << 10
+	maxOpenBytes  = 64 << 10 // of all bodies of what is open
 )
 
 // ViewSnapshot is the snapshot of a session for a caller, without sentences (package render) and
@@ -288,7 +292,7 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 		}
 		v.Open = append(v.Open, item)
 	}
-	now, carried := s.Clock(at), v.addExecution(s, at)
+	now, carried, left := s.Clock(at), v.addExecution(s, at), maxOpenBytes
 	if s.Phase.Over() {
 		return
 	}
@@ -302,6 +306,11 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 			item.Kind = "offer"
 		case o.IsCommitment():
 			item.Kind = "commitment"
+		}
+		if !o.IsProposal() { // which is among the offers
+			item.Body = o.Body
+			v.Truncated = fit.To(&item, min(left, maxTermsBytes)+1<<10) || v.Truncated
+			left = max(0, left-len(item.Body))
 		}
 		if !o.Expires.IsZero() {
 			item.Due = Timestamp(s.Wall(o.Expires, at))

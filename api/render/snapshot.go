@@ -107,16 +107,13 @@ func terms(offered jsontext.Value, changes []api.TermChange) string {
 func brief(s string) string { return fit.Text(Clean(s), longest) }
 
 func (w *sayer) open(o api.OpenItem) string {
-	by := w.whom(o.By)
-	who := "the " + o.Kind + " of " + by
-	if by == "you" {
-		who = "your " + o.Kind
+	by, who := w.whom(o.By), w.whose(o)
+	if i := w.offerNamed(o.ID); i >= 0 {
+		who += ", " + terms(w.v.Offers[i].Terms, nil) + ","
+	} else if promised(o) {
+		who += ", " + w.promises(o.Body) + ","
 	}
 	switch o.Kind {
-	case "offer":
-		if i := w.offerNamed(o.ID); i >= 0 {
-			who += ", " + terms(w.v.Offers[i].Terms, nil) + ","
-		}
 	case "check":
 		who = "a result of " + w.all(o.For) + " for " + by
 		return who + " is awaited"
@@ -130,6 +127,61 @@ func (w *sayer) open(o api.OpenItem) string {
 		return "a human reviews what " + by + " asked"
 	}
 	return who + " waits for " + w.all(o.For)
+}
+
+// whose is what a sentence calls something open.
+func (w *sayer) whose(o api.OpenItem) string {
+	kind := o.Kind
+	if kind == "offer" && promised(o) {
+		kind = "amendment"
+	}
+	if by := w.whom(o.By); by != "you" {
+		return "the " + kind + " of " + by
+	}
+	return "your " + kind
+}
+
+// promised reports whether what waits is a commitment or an amendment.
+func promised(o api.OpenItem) bool { return len(o.Body) > 0 && o.Kind != "invitation" }
+
+// promises says what the body of a commitment or an amendment has each party do.
+func (w *sayer) promises(body jsontext.Value) string {
+	var b struct {
+		Terms    performatives.CommitmentTerms `json:"terms"`
+		Deadline string                        `json:"deadline"`
+		Escrow   *performatives.Escrow         `json:"escrow"`
+		Outcome  string                        `json:"outcome"`
+	}
+	if json.Unmarshal(body, &b) != nil {
+		return "the terms of its body" // which is cut
+	}
+	var said []string
+	for _, o := range b.Terms.Obligations[:min(len(b.Terms.Obligations), mostSaid)] {
+		one := w.whom(o.Party) + ": " + brief(o.Action) + worth(o.Amount)
+		if o.Quantity != nil {
+			one += " (" + brief(strings.TrimSpace(number(*o.Quantity)+" "+o.Unit)) + ")"
+		}
+		if o.Deadline != nil {
+			one += " by " + api.Timestamp(*o.Deadline)
+		}
+		said = append(said, one)
+	}
+	if more := len(b.Terms.Obligations) - mostSaid; more > 0 {
+		said = append(said, Count(more, "more obligation", "more obligations"))
+	}
+	if b.Terms.Penalties != nil {
+		said = append(said, "with penalties")
+	}
+	if b.Escrow != nil {
+		said = append(said, "escrow "+Terminal.money(b.Escrow.Amount, b.Escrow.Currency))
+	}
+	if b.Deadline != "" {
+		said = append(said, "by "+brief(b.Deadline))
+	}
+	if b.Outcome != "" {
+		said = append(said, "outcome "+brief(b.Outcome))
+	}
+	return strings.Join(said, "; ")
 }
 
 // obligation says what is due by whom, or what waits to be accepted.
@@ -202,6 +254,11 @@ func (w *sayer) move(m api.Move) string {
 	case strings.Contains(deed, "%s"):
 		deed = fmt.Sprintf(deed, about)
 	}
+	for _, o := range w.v.Open {
+		if m.Performative == "ACCEPT" && o.ID == m.Reference && promised(o) {
+			deed += ": " + w.promises(o.Body)
+		}
+	}
 	if consent := Consents(w.v.Publish); consent != "" && (m.Performative == "ACCEPT" || m.Performative == "COMMIT") {
 		deed += ". " + strings.TrimSuffix(consent, ".")
 	}
@@ -271,10 +328,7 @@ func (w *sayer) offerNamed(id string) int {
 func (w *sayer) named(id string) string {
 	for _, o := range w.v.Open {
 		if o.ID == id {
-			whose := "the " + o.Kind + " of " + w.whom(o.By)
-			if w.whom(o.By) == "you" {
-				whose = "your " + o.Kind
-			}
+			whose := w.whose(o)
 			if i := w.offerNamed(id); i >= 0 {
 				whose += ", " + terms(w.v.Offers[i].Terms, nil)
 			}
