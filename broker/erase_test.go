@@ -31,8 +31,11 @@ const secret = "ZEBRA"
 // told is a deal of three parties in which a human was asked; all of it says the secret.
 func (w *shelf) told() *fault.Session {
 	w.Helper()
-	_, err := w.b.Broker.Parts.Registry.Add(w.Context(), api.Card{Agent: alice})
-	testkit.Must(w, err)
+	const checks = performatives.Agent("human://acme.com/checks")
+	for _, human := range []performatives.Agent{alice, checks} {
+		_, err := w.b.Broker.Parts.Registry.Add(w.Context(), api.Card{Agent: human})
+		testkit.Must(w, err)
+	}
 	s := w.Open(alpha, beta, gamma)
 	s.Say(alpha, "PROPOSE", `{"proposalId":"p1","type":"x","subject":"`+secret+`","terms":{"price":5,"of":"`+secret+`"}}`)
 	asked := s.Say(alpha, "ESCALATE", `{"reason":"confidence-low","urgency":"high","context":"`+secret+`"}`)
@@ -44,6 +47,7 @@ func (w *shelf) told() *fault.Session {
 	}
 	s.Say(alice, "INFORM", fmt.Sprintf(`{"type":"resolution","data":{"escalationId":%q,"decision":"guidance","comment":%q}}`, asked.Message, secret))
 	s.Say(beta, "ACCEPT", `{"referenceId":"p1"}`)
+	s.Say(alpha, "DELEGATE", fmt.Sprintf(`{"targetAgent":%q,"scope":%q,"authority":"advisory"}`, checks, secret))
 	s.Say(alpha, "CLOSE", "{}")
 	return s
 }

@@ -3,13 +3,16 @@ package approvals
 import (
 	"context"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/store"
 )
 
-// Erase takes the approvals of a session and their case logs out of the store.
+// Erase takes the approvals of a session, their case logs, and what people were told of it out of the store.
 func (a *Approvals) Erase(ctx context.Context, s *session.State) error {
 	var all []*escalation.Item
 	s.Escalations(func(item *escalation.Item) { all = append(all, item) })
@@ -18,6 +21,40 @@ func (a *Approvals) Erase(ctx context.Context, s *session.State) error {
 			return err
 		}
 		if err := a.o.Store.EraseAll(ctx, api.CaseLogStream, api.CaseLogOf(item.Org, string(item.ID))); err != nil {
+			return err
+		}
+	}
+	told := map[performatives.Organisation]bool{}
+	for _, g := range s.Grants() {
+		told[g.To.Organisation()] = true
+	}
+	for _, p := range s.Participants() {
+		told[p.Organisation()] = true
+	}
+	for org := range told {
+		if err := a.eraseNotices(ctx, org, s.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseNotices erases what people of an organisation were told of a session: what was delegated to them, and what is due.
+func (a *Approvals) eraseNotices(ctx context.Context, org performatives.Organisation, id performatives.SessionID) error {
+	var found []uint64
+	if err := a.o.Store.Read(ctx, api.CaseLogStream, api.PeopleOf(org, "*"), 0, func(m store.Message) error {
+		var notice struct {
+			Session performatives.SessionID `json:"sessionId"`
+		}
+		if json.Unmarshal(m.Data, &notice) == nil && notice.Session == id {
+			found = append(found, m.Sequence)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	for _, sequence := range found {
+		if err := a.o.Store.Erase(ctx, api.CaseLogStream, sequence); err != nil {
 			return err
 		}
 	}
