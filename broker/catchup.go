@@ -151,6 +151,9 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 		begun := time.Now()
 		b.o.Metrics.Looked(l.loaded)
 		_, err := b.current(ctx, l)
+		if err == nil {
+			b.enterPassed(ctx, l)
+		}
 		mu.Lock()
 		if err == nil && !gone {
 			read(l)
@@ -158,8 +161,11 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 		mu.Unlock()
 		limits.Worked(caller, time.Since(begun))
 		done <- err
-		if len(l.unapplied) > 0 {
+		switch {
+		case len(l.unapplied) > 0:
 			b.applySideEffects(ctx, l)
+		case l.indeterminate != nil:
+			b.later(l, ackTimeout)
 		}
 	}) {
 		return session.Busy()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
@@ -53,6 +54,22 @@ func (b *Broker) atDeadline(ctx context.Context, l *cachedSession, at time.Time,
 	}
 	b.applySideEffects(ctx, l)
 	return nil
+}
+
+// enterPassed enters the deadlines that have passed before a session is read: what the reader may say now is judged
+// after them. Where that fails, the reader sees what there is, and the timer comes again.
+func (b *Broker) enterPassed(ctx context.Context, l *cachedSession) {
+	if _, passed := l.state.Passed(b.clock(l)); !passed {
+		return
+	}
+	err := b.enterDeadlines(ctx, l, func() {})
+	if err == nil {
+		return
+	}
+	b.o.Log.Debug("a deadline is not entered before the session is read", zap.String("session", string(l.id)), zap.Error(err))
+	if _, err := b.current(ctx, l); err != nil {
+		b.o.Log.Debug("the session is not read again", zap.String("session", string(l.id)), zap.Error(err))
+	}
 }
 
 // mostYielded bounds a pause where the work takes long because it waits for a store.
