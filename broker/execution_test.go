@@ -62,6 +62,19 @@ func TestEventsAreEnteredOnce(t *testing.T) {
 	}
 }
 
+// Who reads a session after a deadline sees what is entered then, and what may be said after it.
+func TestPassedIsReadAsEntered(t *testing.T) {
+	t.Parallel()
+	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
+	w := fault.NewWitness(t, b.URL)
+	s := promises(w, func(now time.Time) []string { return []string{owesBy("0", now.Add(-time.Second))} })
+	v, err := b.Broker.Parts.Reads.SessionSnapshot(t.Context(), api.Caller{Agent: beta}, api.GetSnapshot{Session: s.ID})
+	testkit.Must(t, err)
+	if len(v.Moves) == 0 || len(v.Obligations) != 1 || v.Obligations[0].Breaches != 1 {
+		t.Errorf("moves %v, obligations %+v", v.Moves, v.Obligations)
+	}
+}
+
 // What is entered at a deadline is in the inboxes before the next is entered.
 func TestEventsAreDeliveredInTurn(t *testing.T) {
 	t.Parallel()
