@@ -34,13 +34,39 @@ func Metered(ctx context.Context) (metered context.Context, end func()) {
 	return context.WithValue(ctx, meterKey{}, m), m.end
 }
 
-// MeteredHTTP meters the requests of a handler.
-func MeteredHTTP(h http.Handler) http.Handler {
+// MeteredHTTP meters the requests of a handler. One for which nobody was charged, such as of a path that there is not,
+// is charged to the account that address returns.
+func MeteredHTTP(h http.Handler, address func(*http.Request) limits.Account) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		account := address(r)
+		if nameless(r) {
+			if err := account.Admit(0, 0); err != nil {
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, "too many requests from your address", http.StatusTooManyRequests)
+				return
+			}
+		}
 		ctx, end := Metered(r.Context())
 		defer end()
 		h.ServeHTTP(meteredWriter{w, meterOf(ctx)}, r.WithContext(ctx))
+		meterOf(ctx).settle(account)
 	})
+}
+
+// nameless reports whether a request carries nothing that says whose it is.
+func nameless(r *http.Request) bool {
+	h := r.Header
+	return h.Get("Authorization") == "" && h.Get("X-Api-Key") == "" && h.Get("Cookie") == ""
+}
+
+// settle charges a request to an account, unless somebody was charged for it.
+func (m *meter) settle(a limits.Account) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.known {
+		a.Spend(limits.Requests, 1)
+		a.Spend(limits.BytesOut, float64(m.written))
+	}
 }
 
 type meteredWriter struct {

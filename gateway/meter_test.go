@@ -37,11 +37,13 @@ func metered(l limits.Limits) (*gateway.Service, *limits.Accounts) {
 	}, accounts
 }
 
+func noAddress(*http.Request) limits.Account { return limits.Account{} }
+
 // serve serves one request by a handler.
 func serve(h http.HandlerFunc) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Authorization", "Bearer t")
-	gateway.MeteredHTTP(h).ServeHTTP(httptest.NewRecorder(), r)
+	gateway.MeteredHTTP(h, noAddress).ServeHTTP(httptest.NewRecorder(), r)
 }
 
 func limited(t *testing.T, err error, limit string) {
@@ -82,6 +84,43 @@ func TestWritten(t *testing.T) {
 		_, err := s.AdmitHTTP(r)
 		limited(t, err, "bytesOut")
 	})
+}
+
+// A request for which nobody was charged is charged to its address, and what that owes keeps out who has no name.
+func TestNobodyPays(t *testing.T) {
+	t.Parallel()
+	s, accounts := metered(limits.Limits{})
+	charge := true
+	h := gateway.MeteredHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if charge {
+			if _, err := s.AdmitHTTP(r); err != nil {
+				t.Error(err)
+			}
+		}
+	}), func(*http.Request) limits.Account { return accounts.At("192.0.2.1") })
+	answered := func(token string) int {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
+		if token != "" {
+			r.Header.Set("Authorization", token)
+		}
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	for range 5 * limits.AddressRate {
+		answered("Bearer t")
+	}
+	charge = false
+	for n := range 4*limits.AddressRate + 1 {
+		if code := answered(""); code != http.StatusOK {
+			t.Fatalf("request %d is answered %d", n, code)
+		}
+	}
+	if code := answered(""); code != http.StatusTooManyRequests {
+		t.Errorf("an address that owes is answered %d", code)
+	}
+	if charge = true; answered("Bearer t") != http.StatusOK {
+		t.Error("who has a token is kept out")
+	}
 }
 
 // Answers of the broker are held until the request is over; those of a stream until the page is.
@@ -202,7 +241,7 @@ func TestLargeTakesTurns(t *testing.T) {
 			if _, err := c.CallJSON(r.Context(), "session.get", nil); err != nil {
 				t.Error(err)
 			}
-		})).ServeHTTP(httptest.NewRecorder(), r)
+		}), noAddress).ServeHTTP(httptest.NewRecorder(), r)
 		if !free() {
 			t.Errorf("%d bytes: the slot was not given back", size)
 		}

@@ -33,9 +33,12 @@ func (l addressLimiter) limit(handler http.Handler) http.Handler {
 	})
 }
 
+// account is that of the address that a request comes from.
+func (l addressLimiter) account(r *http.Request) limits.Account { return l.accounts.At(l.from(r)) }
+
 // allow charges a request; false is too many, or that the address owes something.
 func (l addressLimiter) allow(r *http.Request) bool {
-	account := l.accounts.At(l.from(r))
+	account := l.account(r)
 	if account.Admit(l.requests, 0) != nil {
 		return false
 	}

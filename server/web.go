@@ -102,7 +102,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	for _, path := range []string{"GET /{$}", "GET /inbox"} {
 		mux.Handle(path, redirect("inbox/"))
 	}
-	server, err := newHTTPServer(gateway.Deadlines(refuseOver(gateway.MeteredHTTP(s.export.Traces.HTTP(below(api.HTTPBase, requests, mux))))), log)
+	server, err := newHTTPServer(gateway.Deadlines(refuseOver(gateway.MeteredHTTP(s.export.Traces.HTTP(below(api.HTTPBase, requests, mux)), public.account))), log)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
