@@ -243,6 +243,8 @@ func (w *sayer) move(m api.Move) string {
 		deed = w.executes(m)
 	case m.Performative == "PROPOSE" && about != "":
 		deed = "offer other obligations in place of those of " + about + " that are still due"
+	case m.Performative == "CLOSE" && w.owing() && w.left():
+		deed = "end the session: every other party has left, and what is due, or waits to be accepted, is released"
 	case m.Performative == "CLOSE" && w.owing():
 		deed = "leave; the session ends once every party has said so, and what is due is released"
 	case m.Performative == "INFORM" && about != "":
@@ -311,6 +313,16 @@ func (w *sayer) executes(m api.Move) string {
 // owing reports whether something is due.
 func (w *sayer) owing() bool {
 	return slices.ContainsFunc(w.v.Open, func(o api.OpenItem) bool { return o.Kind == "obligation" })
+}
+
+// left reports whether every other party of what is carried out has said CLOSE.
+func (w *sayer) left() bool {
+	stays := func(a performatives.Agent) bool {
+		return a != w.v.You.Agent && a != w.v.You.OnBehalfOf && !slices.Contains(w.v.Leaving, a)
+	}
+	return !slices.ContainsFunc(w.v.Obligations, func(o api.ObligationView) bool {
+		return stays(o.Party) || slices.ContainsFunc(o.To, stays)
+	})
 }
 
 // given reports whether an id names a delegation to the caller.
