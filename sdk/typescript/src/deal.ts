@@ -72,6 +72,8 @@ export interface Item {
   readonly for: readonly string[];
   readonly due: Date | undefined;
   readonly text: string;
+  /** The body of an invitation, a commitment or an amendment, to which an ACCEPT agrees. */
+  readonly raw: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** A delegation: one that your side made, or one to you. */
@@ -284,5 +286,5 @@ export class Deal<T> {
 }
 
 function itemOf(i: OpenView): Item {
-  return { kind: i.kind, id: i.id, by: i.by, for: i.for, due: i.due ? new Date(i.due) : undefined, text: i.text };
+  return { kind: i.kind, id: i.id, by: i.by, for: i.for, due: i.due ? new Date(i.due) : undefined, text: i.text, raw: i.body };
 }

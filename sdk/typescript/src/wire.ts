@@ -49,6 +49,7 @@ export interface OpenView {
   for: string[];
   due?: string;
   text: string;
+  body?: Record<string, unknown>;
 }
 
 export interface ObligationView {

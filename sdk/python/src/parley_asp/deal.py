@@ -83,6 +83,7 @@ class Item:
     of: Sequence[str]  # who should answer
     due: datetime | None
     text: str
+    raw: Mapping[str, Any] = field(default_factory=dict)  # the body of an invitation, a commitment or an amendment, to which an ACCEPT agrees
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,7 @@ class Deal(Generic[T]):
     @cached_property
     def open(self) -> Sequence[Item]:
         """What waits for an answer, of anybody."""
-        return tuple(Item(i["kind"], i["id"], i["by"], tuple(i["for"]), _time(i.get("due")), i["text"]) for i in self.view["open"])
+        return tuple(Item(i["kind"], i["id"], i["by"], tuple(i["for"]), _time(i.get("due")), i["text"], i.get("body", {})) for i in self.view["open"])
 
     @cached_property
     def obligations(self) -> Sequence[Obligation]:
