@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/broker/archive"
 	"github.com/parley-asp/parley/performatives"
@@ -84,6 +85,15 @@ func checkBody(m *performatives.Message) error {
 		return session.RefuseSchema(session.Fault{Rule: "body", Message: err.Error()})
 	}
 	return nil
+}
+
+// Fits refuses what no session would take of an act now, by its body alone.
+func (b *Broker) Fits(p performatives.Performative, body jsontext.Value) error {
+	m := performatives.Message{Performative: p, RawBody: body}
+	if err := checkBody(&m); err != nil {
+		return err
+	}
+	return session.Fits(m.Body, b.o.Now())
 }
 
 // open checks the parts that came beside a message, and what they say by the schema of its body.

@@ -114,6 +114,11 @@ func (c Caller) Say(ctx context.Context, q api.Say) (accepted api.Acceptance, er
 	return accepted, c.Call(ctx, api.SessionSay.Verb, q, &accepted)
 }
 
+// Fits refuses an act that no session would take now, by its body alone, before there is a session.
+func (c Caller) Fits(q api.Say) error {
+	return c.service.Fits(performatives.Parse(q.Performative), q.Body)
+}
+
 // Before finds what was accepted under a key before, and its session. It refuses a key under which another
 // request than that of the digest was accepted; "" is any.
 func (c Caller) Before(ctx context.Context, key string, asked performatives.Hash) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error) {

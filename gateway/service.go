@@ -45,6 +45,8 @@ type Service struct {
 	// Charge charges requests that go to no broker as ones that do. Of no requests, it refuses who
 	// owes something. Nil charges nothing.
 	Charge func(as performatives.Agent, requests int) error
+	// Fits refuses an act that no session would take now, by its body alone.
+	Fits func(p performatives.Performative, body jsontext.Value) error
 	// Before finds the session in which a hosted agent's act was accepted under a key before.
 	// One that was asked for by another request than that of the digest is refused.
 	Before func(ctx context.Context, as performatives.Agent, key string, asked performatives.Hash) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error)

@@ -190,7 +190,7 @@ func (b *Broker) openGateways(ctx context.Context) error {
 		return err
 	}
 	b.Service = &gateway.Service{
-		CallAs: b.Gateway.CallAs, SubmitAs: b.Gateway.SubmitAs, Charge: b.charge, Before: b.Hosted.Before, Tokens: b.Custody.Admit, Custody: b.Custody,
+		CallAs: b.Gateway.CallAs, SubmitAs: b.Gateway.SubmitAs, Charge: b.charge, Fits: b.Command.Fits, Before: b.Hosted.Before, Tokens: b.Custody.Admit, Custody: b.Custody,
 		WatchSession: b.watchSession, WatchInbox: b.watchInbox, Seen: b.Available.Seen, Accounts: b.Command.Accounts(), Dev: b.Options.Dev, Now: b.Options.Now, Log: b.Options.Log,
 	}
 	return nil

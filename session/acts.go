@@ -90,11 +90,29 @@ func (t *Command) offer(o *Offer) error {
 }
 
 // alive refuses an offer that would be over before it begins.
-func (t *Command) alive(until time.Time) error {
-	if until.IsZero() || t.Now.Before(until) {
+func (t *Command) alive(until time.Time) error { return alive(until, t.Now) }
+
+func alive(until, now time.Time) error {
+	if until.IsZero() || now.Before(until) {
 		return nil
 	}
 	return Refuse(StaleTimestamp, "validUntil has passed, so nobody could answer the offer")
+}
+
+// Fits refuses a body that no session would take at the time. Any other may be refused in a session.
+func Fits(body performatives.Body, now time.Time) error {
+	offering, is := body.(performatives.Offering)
+	if !is {
+		return nil
+	}
+	o := offering.Offer()
+	if keepsBack(o.Terms) {
+		return heldBack()
+	}
+	if o.ValidUntil == nil {
+		return nil
+	}
+	return alive(*o.ValidUntil, now)
 }
 
 // addresses finds the side that is to answer. A delegate stands for its principal.
@@ -144,7 +162,7 @@ func (s *State) OffersInvitation(m *performatives.Message) bool {
 
 func (t *Command) fitsSchema() error {
 	if !t.Before(3) && keepsBack(t.offering.Terms) {
-		return RefuseSchema(Fault{Path: "/terms/private", Rule: "private", Message: "terms.private must not be there: all that an offer says is delivered to the other side"})
+		return heldBack()
 	}
 	name, verdict := t.offering.Schema, t.event.Terms
 	switch {
@@ -170,6 +188,10 @@ func keepsBack(terms jsontext.Value) bool {
 		Private jsontext.Value `json:"private"`
 	}
 	return json.Unmarshal(terms, &members) == nil && members.Private != nil
+}
+
+func heldBack() error {
+	return RefuseSchema(Fault{Path: "/terms/private", Rule: "private", Message: "terms.private must not be there: all that an offer says is delivered to the other side"})
 }
 
 func contains(list []string, s string) bool {

@@ -47,6 +47,7 @@ type record struct {
 	Agent   performatives.Agent     `json:"agent"`
 	Token   string                  `json:"token,omitzero"` // its id; "" under --dev
 	Said    *api.Say                `json:"said,omitzero"`
+	Refused *api.Error              `json:"refused,omitzero"` // why Said was not taken when it was said
 	Push    *pushRecord             `json:"push,omitzero"`
 
 	revision uint64
@@ -243,9 +244,13 @@ func (f *followers) hold(ctx context.Context, c call, id performatives.SessionID
 	return nil
 }
 
-// say says an act that waits, if the session is open. What is refused then is not said.
+// say says an act that waits, if the session is open. That it was refused stays in the record until the
+// session has gone on, so that its task says so.
 func (f *followers) say(ctx context.Context, key string, c call, r *record) (done bool, err error) {
 	view, err := c.View(ctx, r.Session)
+	if err == nil && r.Refused != nil {
+		return view.State != session.Introduced && view.State != session.Conversing, nil
+	}
 	if err != nil || view.State.Over() || view.State == session.Invited || view.State == session.Escalated {
 		return err == nil && view.State.Over(), err
 	}
@@ -254,6 +259,9 @@ func (f *followers) say(ctx context.Context, key string, c call, r *record) (don
 	_, err = c.Say(ctx, said)
 	if refused(err) {
 		f.o.Service.Log.Info("a first message was refused", zap.String("session", string(r.Session)), zap.Error(err))
+		reply := api.Refused(f.o.Service.Refusal(err))
+		r.Refused = &reply.Error
+		return false, f.store(ctx, key, r)
 	}
 	return err == nil, err
 }

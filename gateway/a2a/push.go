@@ -245,8 +245,13 @@ func (f *followers) known(ctx context.Context, c call, r *record) (over, known b
 	if err != nil || s.end+1 != r.Push.Next || s.state(c.Agent) != r.Push.State {
 		return false, false, err
 	}
+	if s.held { // no entry tells that it was refused
+		return false, true, &later{errHeld, retryWait}
+	}
 	return r.Push.State.Terminal(), true, nil
 }
+
+var errHeld = errors.New("the first message is still to be said")
 
 // ref is the task of a webhook.
 func (r record) ref() ref { return ref{r.Session, max(1, r.Push.Task)} }

@@ -275,7 +275,11 @@ func (s said) act(c call, at snapshot) (api.Say, error) {
 func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, key string, asked performatives.Hash, s said) (accepted api.Acceptance, err error) {
 	only := s.opensOnly()
 	if !only {
-		if _, err := s.performative(); err != nil {
+		first, err := s.first(c)
+		if err == nil {
+			err = c.Fits(first)
+		}
+		if err != nil {
 			return accepted, err
 		}
 	}
@@ -315,14 +319,19 @@ func (g *Gateway) open(ctx context.Context, c call, id performatives.SessionID, 
 // hold has a first message said once the invitation is accepted. What was said already is not
 // said again.
 func (g *Gateway) hold(ctx context.Context, c call, id performatives.SessionID, s said) error {
-	first, err := s.act(c, snapshot{})
-	if err == nil {
-		first.Context, err = s.context()
-	}
+	first, err := s.first(c)
 	if err != nil {
 		return err
 	}
 	return g.followers.hold(ctx, c, id, first)
+}
+
+// first is the act of a first message, before there is anything that it could answer.
+func (s said) first(c call) (first api.Say, err error) {
+	if first, err = s.act(c, snapshot{}); err == nil {
+		first.Context, err = s.context()
+	}
+	return first, err
 }
 
 func (s said) opensOnly() bool {

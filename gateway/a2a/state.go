@@ -128,6 +128,9 @@ func (s snapshot) status(c call) a2a.TaskStatus {
 		status.Timestamp = &at
 	}
 	text, data := s.explain(c, state)
+	if s.refused != nil {
+		text, data["refused"] = "Your first message was refused: "+strings.TrimSuffix(s.refused.Message, ".")+". "+text, plain(s.refused)
+	}
 	data["sessionId"], data["state"] = string(s.view.Session), s.phase()
 	status.Message = &a2a.Message{
 		ID: fmt.Sprintf("%s/%d", s.view.Session, s.end), ContextID: string(s.view.Session), TaskID: s.id(), Role: a2a.MessageRoleAgent,

@@ -22,27 +22,41 @@ const waitFor = gateway.AnswerIn - gateway.WriteWithin
 func (g *Gateway) wait(ctx context.Context, c call, of ref) {
 	ctx, cancel := context.WithTimeout(ctx, waitFor)
 	defer cancel()
-	g.watch(ctx, of.session, func() bool { //nolint:errcheck // it waited long enough
+	g.watchHeld(ctx, of.session, func() (more, held bool) { //nolint:errcheck // it waited long enough
 		s, err := g.look(ctx, c, of)
-		return err == nil && s.state(c.Agent) == a2a.TaskStateWorking && s.view.State != session.Executing // which may take years
+		return err == nil && s.state(c.Agent) == a2a.TaskStateWorking && s.view.State != session.Executing, s.held // which may take years
 	})
 }
 
 // watch calls look, and again whenever the session goes on, until it returns false.
 func (g *Gateway) watch(ctx context.Context, id performatives.SessionID, look func() bool) error {
+	return g.watchHeld(ctx, id, func() (more, held bool) { return look(), false })
+}
+
+// watchHeld also calls look again after a while where it says that a first message is held: no entry
+// tells that it was refused.
+func (g *Gateway) watchHeld(ctx context.Context, id performatives.SessionID, look func() (more, held bool)) error {
 	changed, stop, err := g.o.Service.WatchSession(ctx, id)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	for look() {
+	for {
+		more, held := look()
+		if !more {
+			return nil
+		}
+		var again <-chan time.Time
+		if held {
+			again = time.After(retryWait)
+		}
 		select {
 		case <-changed:
+		case <-again:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return nil
 }
 
 type events = iter.Seq2[a2a.Event, error]
@@ -96,7 +110,7 @@ func (t tasks) stream(ctx context.Context, c call, of ref, after *uint64, histor
 	defer leave()
 	var sent *uint64
 	var state a2a.TaskState
-	failed := t.watch(ctx, of.session, func() bool {
+	failed := t.watchHeld(ctx, of.session, func() (more, held bool) {
 		ctx, end := gateway.Page(ctx)
 		defer end()
 		var s snapshot
@@ -113,15 +127,15 @@ func (t tasks) stream(ctx context.Context, c call, of ref, after *uint64, histor
 			return err
 		}); err != nil {
 			yield(nil, t.refusal(err))
-			return false
+			return false, false
 		}
 		state, sent = s.state(c.Agent), &s.end
 		for _, e := range all {
 			if !yield(e, nil) {
-				return false
+				return false, false
 			}
 		}
-		return !last(state)
+		return !last(state), s.held
 	})
 	if failed != nil && ctx.Err() == nil {
 		yield(nil, t.refusal(failed))

@@ -26,7 +26,8 @@ type snapshot struct {
 	view    api.SessionView
 	deal    api.Snapshot
 	entries []api.Entry
-	held    bool // what the caller said first is still to be said
+	held    bool       // what the caller said first is still to be said
+	refused *api.Error // why it was not taken
 }
 
 // maxHistory is how many entries a task shows at most.
@@ -51,14 +52,6 @@ func (g *Gateway) look(ctx context.Context, c call, of ref) (s snapshot, err err
 	if err := c.Call(ctx, api.SessionSnapshot.Verb, api.GetSnapshot{Session: id}, &s.deal); err != nil {
 		return s, err
 	}
-	if s.view.State == session.Introduced {
-		r := record{Session: id, Caller: c.Agent, Agent: c.to}
-		data, _, err := g.record(ctx, heldKind+r.key(""))
-		if err != nil {
-			return s, err
-		}
-		s.held = len(data) > 0
-	}
 	next := s.end + 1 - min(s.end+1, maxHistory)
 	for more := &next; more != nil; {
 		page, err := c.Messages(ctx, api.ListMessages{Session: id, Since: *more, Limit: maxHistory})
@@ -78,7 +71,23 @@ func (g *Gateway) look(ctx context.Context, c call, of ref) (s snapshot, err err
 			break
 		}
 	}
-	return s, nil
+	return s, g.addFirst(ctx, c, &s)
+}
+
+// addFirst adds what is known of the caller's first message: that it is still to be said, or that it was refused.
+func (g *Gateway) addFirst(ctx context.Context, c call, s *snapshot) error {
+	spoke := slices.ContainsFunc(s.entries, func(e api.Entry) bool { return e.From == c.Agent && e.Sequence > 0 })
+	if s.view.State != session.Introduced && (spoke || s.view.State != session.Conversing) {
+		return nil
+	}
+	r := record{Session: s.view.Session, Caller: c.Agent, Agent: c.to}
+	data, revision, err := g.record(ctx, heldKind+r.key(""))
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	r, err = readRecord(data, revision)
+	s.held, s.refused = r.Refused == nil, r.Refused
+	return err
 }
 
 func (g *Gateway) task(ctx context.Context, c call, of ref, history *int, artifacts bool) (*a2a.Task, error) {
