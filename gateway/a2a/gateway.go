@@ -102,8 +102,9 @@ func (g *Gateway) Close() { g.work.Close() }
 type call struct {
 	gateway.Caller
 
-	to  performatives.Agent // the agent that is asked
-	asp bool                // the caller asked for Extension
+	to    performatives.Agent // the agent that is asked
+	asp   bool                // the caller asked for Extension
+	wrong error               // with the data of its message, if any
 }
 
 type callKey struct{}
@@ -164,7 +165,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, agent performati
 		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", "the body ends early")
 		return
 	}
-	c := call{Caller: caller, to: agent}
+	c := call{Caller: caller, to: agent, wrong: checkData(body, path == "")}
 	for _, name := range []string{"A2A-Extensions", "X-A2A-Extensions"} {
 		for _, value := range r.Header.Values(name) {
 			if strings.Contains(value, Extension) {

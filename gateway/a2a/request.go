@@ -1,6 +1,8 @@
 package a2agateway
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"mime"
 	"net/http"
@@ -10,6 +12,9 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
 )
 
 // oldMethod reports whether a JSON-RPC request is one of 0.3, whose methods are called
@@ -53,6 +58,42 @@ func camelParams(body []byte) []byte {
 		return written
 	}
 	return body
+}
+
+// checkData refuses data parts of a message that are no I-JSON, such as with a number that does not survive
+// a double: the library would read another one, which would then be signed. What it cannot read is left to it.
+func checkData(body []byte, rpc bool) error {
+	type message struct {
+		Message struct {
+			Parts []struct {
+				Data jsontext.Value `json:"data"`
+			} `json:"parts"`
+		} `json:"message"`
+	}
+	var request struct {
+		message
+		Params message `json:"params"`
+	}
+	if json.Unmarshal(body, &request, json.MatchCaseInsensitiveNames(true), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
+		return nil
+	}
+	said, at := request.Message, "/message"
+	if rpc {
+		said, at = request.Params.Message, "/params/message"
+	}
+	for i, part := range said.Parts {
+		if len(part.Data) == 0 {
+			continue
+		}
+		_, err := performatives.Canonical(part.Data)
+		if wrong, is := errors.AsType[*performatives.Malformed](err); is {
+			err = &performatives.Malformed{Path: fmt.Sprintf("%s/parts/%d/data%s", at, i, wrong.Path), Why: wrong.Why}
+		}
+		if err != nil {
+			return session.RefuseUnreadable(err)
+		}
+	}
+	return nil
 }
 
 // isJSON reports whether a media type is one of JSON, or missing.

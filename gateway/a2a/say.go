@@ -93,6 +93,9 @@ func (t tasks) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.
 // the task in which it was said, and the entry that it became.
 func (g *Gateway) say(ctx context.Context, c call, q *a2a.SendMessageRequest) (of ref, entry uint64, err error) {
 	s, err := read(q.Message)
+	if err == nil {
+		err = c.wrong
+	}
 	if err != nil {
 		return of, 0, err
 	}
