@@ -34,7 +34,7 @@ func kit() []tool {
 				"negotiationId": id, "action": text("the move's action"), "referenceId?": text("what it is about, by default what waits for you"),
 				"terms?":   object{"type": "object", "description": "of an offer, or obligations of commit; a counter changes those that it names and keeps the rest"},
 				"message?": text("for the other side; the question of ask, the answer of answer"), "reason?": text("why; of escalate its code"),
-				"fills?":          object{"type": "object", "description": "anything else that the move's fill names, by its path"},
+				"fills?":          object{"type": "object", "description": "anything else that the move's fill and optional name, by its path"},
 				"reasoning?":      text("your assessment, where the mode has one"),
 				"suggestedRoles?": properties(object{"ownUser": role, "otherUser": role}),
 				"ifHead?":         text("head of the view that you decided on: refused if the negotiation went on since"),

@@ -43,6 +43,7 @@ type seen struct {
 		Action    string
 		Reference string `json:"referenceId"`
 		Fill      []string
+		Optional  []string
 		Says      string
 	}
 	Said []struct {
@@ -296,6 +297,7 @@ func TestMCPKitCarriesOut(t *testing.T) {
 		Action    string
 		Reference string `json:"referenceId"`
 		Fill      []string
+		Optional  []string
 		Says      string
 	}) bool {
 		return m.Action == "accept"
@@ -310,6 +312,17 @@ func TestMCPKitCarriesOut(t *testing.T) {
 	}
 	if now := vendor.call("get_negotiation", anything{"negotiationId": id}); now.State != session.Executing.String() {
 		t.Fatalf("a message, and a waiver of who owes, changed it: %+v", now)
+	}
+	for _, fills := range []anything{{"quantity": 6}, {"data.qty": 6}, {"note": "half"}} {
+		refused := textOf(vendor.refused("respond_to_negotiation", "malformed", anything{"negotiationId": id, "action": "deliver", "fills": fills}))
+		if !strings.Contains(refused, "data.quantity, data.unit, data.evidence") {
+			t.Errorf("fills that a delivery does not have are refused %s", refused)
+		}
+	}
+	for _, m := range vendor.call("get_negotiation", anything{"negotiationId": id}).Moves {
+		if m.Action == "deliver" && !slices.Contains(m.Optional, "data.quantity") {
+			t.Errorf("the move does not say that it may be of a part: %+v", m)
+		}
 	}
 	vendor.respond(id, "deliver", anything{"fills": anything{"data.quantity": 6}})
 	buyer.respond(id, "accept", nil)

@@ -252,8 +252,41 @@ func (q *chosen) body(p act.Performative, m api.Move, now *api.Snapshot) (map[st
 	if raw, err = json.Marshal(filled, json.Deterministic(true)); err != nil {
 		return nil, err
 	}
+	if err := q.keeps(p, m, raw); err != nil {
+		return nil, err
+	}
 	var members map[string]jsontext.Value
 	return members, json.Unmarshal(raw, &members)
+}
+
+// keeps refuses fills that the act does not have: it would be said without them.
+func (q *chosen) keeps(p act.Performative, m api.Move, raw jsontext.Value) error {
+	body := act.NewBody(p)
+	if len(q.Fills) == 0 || json.Unmarshal(raw, body) != nil { // which says why when it is said
+		return nil
+	}
+	written, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	var kept any
+	if err := json.Unmarshal(written, &kept); err != nil {
+		return err
+	}
+	takes := slices.Concat(m.Fill, optional(m))
+	if len(takes) == 0 {
+		members, _ := published(p.String())["properties"].(object)
+		takes = slices.Sorted(maps.Keys(members))
+	}
+	for _, path := range slices.Sorted(maps.Keys(q.Fills)) {
+		data, inData := strings.CutPrefix(path, "data.")
+		member, _, _ := strings.Cut(data, ".")
+		foreign := inData && q.carriesOut() && !slices.Contains(dataMembers(m), member)
+		if foreign || !empty(q.Fills[path]) && !leads(kept, strings.Split(path, ".")) {
+			return unreadable(&act.Malformed{Path: "/fills/" + path, Why: "is no part of the move, which takes " + strings.Join(takes, ", ")})
+		}
+	}
+	return nil
 }
 
 // countered are the terms of a counteroffer: those of the offer, changed by those that are named.

@@ -64,6 +64,7 @@ type viewedMove struct {
 	Action    string          `json:"action"`
 	Reference string          `json:"referenceId,omitzero"`
 	Fill      []string        `json:"fill,omitempty"`
+	Optional  []string        `json:"optional,omitempty"` // what it may fill besides
 	Limits    []api.MoveLimit `json:"limits,omitempty"`
 	Says      string          `json:"says,omitzero"`
 }
@@ -175,7 +176,7 @@ func (c *call) viewOf(now *api.Snapshot, brief bool) (view, error) {
 		v.Agreed = now.Agreed.ID
 	}
 	for _, m := range now.Moves {
-		one := viewedMove{Action: actionNamed(m), Reference: m.Reference, Fill: m.Fill, Limits: m.Limits}
+		one := viewedMove{Action: actionNamed(m), Reference: m.Reference, Fill: m.Fill, Optional: optional(m), Limits: m.Limits}
 		if !brief {
 			one.Says = m.Says
 		} else if one.Limits = nil; slices.ContainsFunc(v.Moves, func(o viewedMove) bool { return o.Action == one.Action && o.Reference == one.Reference }) {
