@@ -259,6 +259,11 @@ func (s said) act(c call, at snapshot) (api.Say, error) {
 		return api.Say{}, invalid("there is more than one new offer: data.referenceId says which you accept, of %s", strings.Join(offers, ", "))
 	}
 	s.fill(act, body, c, at)
+	if body["referenceId"] == nil && gateway.Answers(act) {
+		if body["referenceId"], err = gateway.NothingWaits(act, &at.deal); err != nil {
+			return api.Say{}, err
+		}
+	}
 	said, err := speak(act, body)
 	if err != nil {
 		return said, invalid("the data part is no JSON")

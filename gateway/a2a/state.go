@@ -15,6 +15,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/api/render"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
@@ -23,7 +24,7 @@ import (
 // are those that wait for an answer of anybody.
 func (s snapshot) waiting(caller performatives.Agent) (waiting []string, all int) {
 	for _, o := range s.deal.Open {
-		if !slices.Contains(offerKinds, o.Kind) {
+		if !slices.Contains(gateway.Offered, o.Kind) {
 			continue
 		}
 		all++
@@ -43,9 +44,6 @@ func (s snapshot) delivered(caller performatives.Agent) (waiting []string) {
 	}
 	return waiting
 }
-
-// offerKinds are the items of a snapshot that are accepted or rejected.
-var offerKinds = []string{"invitation", "offer", "commitment"}
 
 // A question is what the caller may answer now, as its move has it.
 type question struct {

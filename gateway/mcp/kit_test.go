@@ -183,6 +183,9 @@ func TestMCPKitRefusals(t *testing.T) {
 		t.Errorf("what is said again is %+v", again)
 	}
 	refused(buyer, "chain_conflict", anything{"action": "propose", "terms": anything{"price": 4}, "ifHead": stale.Head})
+	if text := refused(buyer, "wrong_state", anything{"action": "accept"}); !strings.Contains(text, "ACCEPT is not allowed while INTRODUCED") {
+		t.Errorf("an acceptance of nothing is refused %s", text)
+	}
 	if now := buyer.call("get_negotiation", anything{"negotiationId": id}); len(now.Offers) != 0 {
 		t.Errorf("what was refused is there: %+v", now.Offers)
 	}
@@ -212,10 +215,19 @@ func TestMCPKitRefusals(t *testing.T) {
 	}
 	buyer.respond(id, "ask", anything{"fills": anything{"subject": "do you deliver?", "queryType": "delivery"}})
 	vendor.respond(id, "answer", anything{"message": "on Mondays"})
+	refused(vendor, "own_proposal", anything{"action": "accept"})
 	buyer.respond(id, "reject", anything{"reason": "too expensive"})
+	for _, action := range []string{"accept", "counter", "reject", "clarify"} {
+		if text := refused(buyer, "proposal_unknown", anything{"action": action, "terms": anything{"price": 5}, "message": "m"}); !strings.Contains(text, "nothing waits for your "+strings.ToUpper(action)+". Allowed for you: PROPOSE, ") {
+			t.Errorf("%s of nothing is refused %s", action, text)
+		}
+	}
 	refused(buyer, "malformed", anything{"action": "close", "fills": anything{"outcome.why.0": 1}})
 	if over := buyer.respond(id, "close", anything{"fills": anything{"outcome": "failed"}}); over.State != "CLOSED" || over.Next.Tool != "" {
 		t.Errorf("after CLOSE: %+v", over)
+	}
+	if text := refused(vendor, "wrong_state", anything{"action": "counter", "terms": anything{"price": 5}}); !strings.Contains(text, "the session is over: failed") {
+		t.Errorf("a counter after the end is refused %s", text)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/modes"
@@ -134,9 +135,9 @@ func (q *chosen) choose(p act.Performative, now *api.Snapshot) (api.Move, error)
 	if reference == "" && len(about) == 1 && (p != act.Inform || q.carriesOut() || len(q.Fills) == 0 || q.answers(now, about[0])) {
 		reference = about[0]
 	}
-	if refers := p == act.Accept || p == act.Reject || p == act.Counter || p == act.Clarify; reference == "" && refers { // it will be refused, for the right reason
+	if reference == "" && gateway.Answers(p) && q.Fills["referenceId"] == nil { // it will be refused, for the right reason
 		for _, o := range slices.Backward(now.Open) {
-			if o.By != now.You.Agent && o.By != now.You.OnBehalfOf {
+			if o.By != now.You.Agent && o.By != now.You.OnBehalfOf && slices.Contains(gateway.Offered, o.Kind) {
 				reference = o.ID
 				break
 			}
@@ -144,6 +145,12 @@ func (q *chosen) choose(p act.Performative, now *api.Snapshot) (api.Move, error)
 	}
 	if q.Key != "" && q.Reference == "" && reference != "" {
 		return api.Move{}, unreadable(&act.Malformed{Path: "/referenceId", Why: "is given where an idempotencyKey is, so that a repeat says the same: " + reference})
+	}
+	if reference == "" && gateway.Answers(p) && q.Fills["referenceId"] == nil {
+		var err error
+		if reference, err = gateway.NothingWaits(p, now); err != nil {
+			return api.Move{}, err
+		}
 	}
 	for _, m := range now.Moves {
 		if fits(m) && m.Reference == reference {
