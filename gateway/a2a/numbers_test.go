@@ -17,7 +17,7 @@ func TestNumbersAreKept(t *testing.T) {
 	id := w.says("m1", "", `{"data":{"action":"open","purpose":"cups"}}`).ID
 	w.asSeller(id, acceptsInvitation)
 	message := func(messageID, part string) string {
-		return fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER","contextId":%q,"parts":[{"text":"see"},%s]}}`, messageID, id, part)
+		return fmt.Sprintf(`{"message":{"messageId":%q,"role":"ROLE_USER","contextId":%q,"parts":[{"text":"see"},%s]},"configuration":{"returnImmediately":true}}`, messageID, id, part)
 	}
 	const large = `{"data":{"action":"propose","terms":{"price":%s}}}`
 	for _, number := range []string{"9007199254740993", "1e400", "0.12345678901234567890"} {
