@@ -261,7 +261,7 @@ func TestOverStaysOver(t *testing.T) {
 		t.Errorf("while another offer is open the task is %s %s", got.ID, got.Status.State)
 	}
 	agreed := w.says("m3", id, `{"data":{"action":"accept","referenceId":"c2"}}`)
-	if agreed.ID != id || agreed.Status.State != "TASK_STATE_COMPLETED" || !strings.Contains(agreed.Status.Message.Parts[0].Text(), "price 4") {
+	if agreed.ID != id || agreed.Status.State != "TASK_STATE_COMPLETED" || !strings.Contains(agreed.Status.Message.Parts[0].Text(), "price 4") || !strings.Contains(agreed.Status.Message.Parts[0].Text(), "binds nobody yet") {
 		t.Fatalf("the task is %+v", agreed)
 	}
 	frozen[id], _ = read(id)
@@ -300,7 +300,7 @@ func TestOverStaysOver(t *testing.T) {
 	w.asSeller(id, `{"performative":"ACCEPT","body":{"referenceId":"m4"}}`)
 	var done task
 	frozen[second.ID], done = read(second.ID)
-	if done.Status.State != "TASK_STATE_COMPLETED" || len(done.History) != 2 || len(done.Artifacts) != 2 {
+	if done.Status.State != "TASK_STATE_COMPLETED" || done.Status.Message.Parts[0].Text() != "There is an agreement." || len(done.History) != 2 || len(done.Artifacts) != 2 {
 		t.Errorf("once the COMMIT is accepted its task is %+v", done)
 	}
 	w.asSeller(id, `{"performative":"ESCALATE","body":{"reason":"policy-ambiguous","urgency":"low","context":"odd"}}`)

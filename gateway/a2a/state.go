@@ -153,8 +153,8 @@ func (s snapshot) phase() string {
 	return s.view.State.String()
 }
 
-// concludedOn is the sentence of what was accepted last in a task that is over, made of the entries alone:
-// it does not change with the session. "" if the offer is too long ago.
+// concludedOn is the sentence of the offer that was accepted last in a task that is over, made of the entries alone:
+// it does not change with the session. "" if a commitment was, or the offer is too long ago.
 func (s snapshot) concludedOn() string {
 	for _, e := range slices.Backward(s.entries) {
 		var answer struct {
@@ -165,11 +165,15 @@ func (s snapshot) concludedOn() string {
 		}
 		for _, offer := range slices.Backward(s.entries) {
 			var body struct {
-				ID    string         `json:"proposalId"`
-				Terms jsontext.Value `json:"terms"`
+				ID         string         `json:"proposalId"`
+				Commitment string         `json:"commitmentId"`
+				Terms      jsontext.Value `json:"terms"`
 			}
-			if json.Unmarshal(offer.Body, &body) != nil || body.ID == "" || body.ID != answer.Reference {
+			if json.Unmarshal(offer.Body, &body) != nil || body.ID+body.Commitment == "" || body.ID != answer.Reference && body.Commitment != answer.Reference {
 				continue
+			}
+			if body.ID == "" {
+				return ""
 			}
 			deal := api.Snapshot{You: s.deal.You, Offers: []api.SnapshotOffer{{ID: body.ID, By: cmp.Or(offer.OnBehalfOf, offer.From), Terms: body.Terms, Status: "accepted"}}}
 			render.Say(&deal)
@@ -199,8 +203,8 @@ func (s snapshot) explain(c call, state a2a.TaskState) (string, object) {
 		}
 		return "It is the turn of " + string(c.to) + ".", object{}
 	case a2a.TaskStateCompleted:
-		if text := s.concludedOn(); s.over && text != "" {
-			return "There is an agreement: " + text + ".", object{}
+		if text := s.concludedOn(); s.over && text != "" { // by an ACCEPT after which the session goes on
+			return "The offer is accepted: " + text + ". That binds nobody yet: a COMMIT that is accepted does, in the context's next task.", object{}
 		}
 		if s.deal.Agreed != nil && !s.over {
 			return "There is an agreement: " + s.deal.Agreed.Text + ".", object{}
