@@ -152,14 +152,15 @@ func (o Opening) Check() error {
 		said  bool
 	}{{"purpose", o.Purpose, true}, {"mode", o.Mode, o.Mode != ""}, {"participants", o.With, true}} {
 		text, err := json.Marshal(own.value)
-		if given, both := o.Terms[own.name]; err == nil && both && own.said && !sameJSON(given, text) {
+		if given, both := o.Terms[own.name]; err == nil && both && own.said && !SameJSON(given, text) {
 			return session.Refuse(session.MalformedEnvelope, "/terms/%s: is not what the request says beside its terms; leave it out", own.name).With(map[string]string{"path": "/terms/" + own.name})
 		}
 	}
 	return nil
 }
 
-func sameJSON(a, b jsontext.Value) bool {
+// SameJSON reports whether two values are the same, however they are written.
+func SameJSON(a, b jsontext.Value) bool {
 	one, two := a.Clone(), b.Clone()
 	return one.Canonicalize() == nil && two.Canonicalize() == nil && bytes.Equal(one, two)
 }

@@ -208,6 +208,15 @@ func TestMCPKitRefusals(t *testing.T) {
 	vendor.respond(id, "ask", anything{"message": "per cup?"})
 	refused(vendor, string(session.ClarificationPending), anything{"action": "accept"})
 	buyer.respond(id, "answer", anything{"message": "yes"})
+	for _, terms := range []any{nil, anything{}, anything{"price": 4}} {
+		same := anything{"action": "counter", "referenceId": turn.Offers[0].ID, "terms": terms}
+		if terms == nil {
+			delete(same, "terms")
+		}
+		if text := refused(vendor, "malformed", same); !strings.Contains(text, "change nothing of "+turn.Offers[0].ID+": name what you change, or accept it") {
+			t.Errorf("a counter of the same terms is refused %s", text)
+		}
+	}
 	countered := anything{"referenceId": turn.Offers[0].ID, "terms": anything{"price": 6}, "idempotencyKey": "6"}
 	vendor.respond(id, "counter", countered)
 	if again := vendor.respond(id, "counter", countered); !again.Duplicate {

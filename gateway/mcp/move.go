@@ -322,7 +322,11 @@ func (q *chosen) countered(m api.Move, now *api.Snapshot) (map[string]jsontext.V
 		terms = map[string]jsontext.Value{}
 	}
 	delete(terms, "assessment")
+	offered := maps.Clone(terms)
 	maps.Copy(terms, q.Terms)
+	if maps.EqualFunc(terms, offered, gateway.SameJSON) && len(m.Body) > 0 && len(q.Fills) == 0 && now.Mode != modes.Bilateral.Name { // where a counter may be one of words
+		return nil, unreadable(&act.Malformed{Path: "/terms", Why: "change nothing of " + m.Reference + ": name what you change, or accept it"})
+	}
 	return terms, nil
 }
 
