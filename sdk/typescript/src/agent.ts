@@ -7,7 +7,7 @@
 import { propose, type Act, type Decision, type Terms } from './acts.js';
 import { bound } from './binding.js';
 import { Deal, type Delegation, type TermsSchema } from './deal.js';
-import { isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal } from './errors.js';
+import { isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, TenderError } from './errors.js';
 import { HTTP } from './http.js';
 import { canonical, uuid7Of } from './json.js';
 import { checked, draftOf } from './moves.js';
@@ -204,9 +204,20 @@ export class Agent<T> {
     return session;
   }
 
-  /** Negotiate with several agents at once, each in a session of its own. */
+  /**
+   * Negotiate with several agents at once, each in a session of its own. Where some failed, such as to be invited, it throws
+   * a TenderError, once all have ended, that has the deals with the others; where all failed, the first error.
+   */
   async tender(agents: string[], subject: string, first?: (T & Terms) | Act, o: NegotiateOptions = {}): Promise<Deal<T>[]> {
-    return Promise.all(agents.map((a) => this.negotiate(a, subject, first, o)));
+    const results = await Promise.allSettled(agents.map((a) => this.negotiate(a, subject, first, o)));
+    const deals: Deal<T>[] = [];
+    const failed = new Map<string, unknown>();
+    for (const [n, result] of results.entries()) {
+      if (result.status === 'fulfilled') deals.push(result.value);
+      else failed.set(agents[n]!, result.reason);
+    }
+    if (failed.size > 0) throw deals.length > 0 ? new TenderError(deals, failed) : [...failed.values()][0];
+    return deals;
   }
 
   /** Cards of agents by words, capability or organisation. */

@@ -1,5 +1,7 @@
 /** What can go wrong: the protocol's codes, and few of the SDK's own. */
 
+import type { Deal } from './deal.js';
+
 /** Any error of this package. */
 export class ParleyError extends Error {
   override name = 'ParleyError';
@@ -18,6 +20,16 @@ export class NoAnswer extends ParleyError {
 /** A handler said act after act, and nobody else said anything. It rests until somebody does. */
 export class LoopError extends ParleyError {
   override name = 'LoopError';
+}
+
+/** Some agents of a tender failed; the others did not. */
+export class TenderError<T = unknown> extends ParleyError {
+  override name = 'TenderError';
+  /** `deals` are those with the others, in the order of the agents; `failed` says why, by the agent. */
+  constructor(readonly deals: readonly Deal<T>[], readonly failed: ReadonlyMap<string, unknown>) {
+    const why = [...failed].map(([agent, error]) => `${agent}: ${error instanceof Error ? error.message : String(error)}`).join('; ');
+    super(`${failed.size} of ${failed.size + deals.length} failed, the others are in deals: ${why}`);
+  }
 }
 
 /** What a refusal says beside its code and its message. */

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 
-import { accept, agent, answer, close, complete, counter, delegate, escalate, NoAnswer, NotAllowed, ParleyError, propose, reject, TermsError, wait, withdraw } from '../src/index.js';
+import { accept, agent, answer, close, complete, counter, delegate, escalate, NoAnswer, NotAllowed, ParleyError, propose, Refusal, reject, TenderError, TermsError, wait, withdraw } from '../src/index.js';
 import { HTTP } from '../src/http.js';
 import { nats } from '../src/nats.js';
 import { Broker, Counterparty, Human } from '../src/testing.js';
@@ -21,6 +21,19 @@ test('two agents agree', async () => {
   assert.deepEqual(await transcript(sells, deal.id), nine);
   assert.equal((await buys.negotiate(SELLER, 'cups', cups(60))).id, deal.id);
   assert.ok((await buys.find()).some((card) => card.agentId === SELLER));
+});
+
+test('a tender goes on without whom the broker refuses, and says so', async () => {
+  await using broker = await Broker.start();
+  await using sells = seller({ url: broker.url }).start();
+  await using buys = buyer({ url: broker.url });
+  await assert.rejects(buys.tender(['nobody', SELLER], 'cups', cups(60)), (error: TenderError<Cups>) => {
+    assert.match(error.message, /^1 of 2 failed, the others are in deals: nobody: schema_invalid: /);
+    assert.deepEqual(error.deals.map((d) => [d.counterparty, d.agreed?.terms.price]), [[SELLER, 80]]);
+    return error instanceof TenderError && error.failed.get('nobody') instanceof Refusal;
+  });
+  await assert.rejects(buys.tender(['nobody'], 'cups', cups(60)), Refusal);
+  assert.ok(sells);
 });
 
 test('a colleague checks, and a human approves, once each', async () => {

@@ -20,7 +20,7 @@ from .acts import (
 )
 from .agent import Agent
 from .deal import Approval, Commitment, Deal, Delegation, Item, Offer, fenced
-from .errors import ChainConflict, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, TermsError
+from .errors import ChainConflict, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, TenderError, TermsError
 from .execution import (
     Amend,
     Compensate,
@@ -46,6 +46,6 @@ __all__ = [
     "Accept", "Act", "Agent", "Amend", "Approval", "ChainConflict", "Clarify", "Close", "Commit", "Commitment", "Compensate", "Concede",
     "Counter", "Deal", "Decision", "Delegate", "Delegation", "Deliver", "Delivery", "Deny", "Dismiss", "Dispute", "Disputed",
     "Escalate", "Evidence", "Inform", "Item", "LoopError", "NoAnswer", "NotAllowed", "Obligation", "Observe", "Offer", "ParleyError",
-    "Propose", "Query", "Refusal", "Reject", "Report", "Split", "TermsError", "Uphold", "Wait", "Waive", "Withdraw", "digest_of",
-    "fenced",
+    "Propose", "Query", "Refusal", "Reject", "Report", "Split", "TenderError", "TermsError", "Uphold", "Wait", "Waive", "Withdraw",
+    "digest_of", "fenced",
 ]  # fmt: skip

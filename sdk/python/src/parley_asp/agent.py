@@ -37,6 +37,7 @@ from .errors import (
     ParleyError,
     Refusal,
     StaleTimestamp,
+    TenderError,
     UnknownSession,
     WrongState,
 )
@@ -284,8 +285,21 @@ class Agent(Generic[T]):
     async def tender(
         self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | Propose | None = None, **options: Any
     ) -> list[Deal[T]]:
-        """Negotiate with several agents at once, each in a session of its own; ``options`` are those of negotiate."""
-        return list(await asyncio.gather(*(self.negotiate(a, subject, first, **options) for a in agents)))
+        """Negotiate with several agents at once, each in a session of its own; ``options`` are those of negotiate.
+
+        Raises:
+            TenderError: some failed, such as to be invited. It has the deals with the others, and comes once all of them have ended. Where
+                all failed, their first error is raised.
+        """
+        results = await asyncio.gather(*(self.negotiate(a, subject, first, **options) for a in agents), return_exceptions=True)
+        deals = [r for r in results if not isinstance(r, BaseException)]
+        failed = {a: r for a, r in zip(agents, results, strict=True) if isinstance(r, BaseException)}
+        for error in failed.values():
+            if not deals or not isinstance(error, Exception):
+                raise error
+        if failed:
+            raise TenderError(deals, failed)
+        return deals
 
     async def find(self, query: str = "", *, capability: str = "", organization: str = "", limit: int = 20) -> list[JSON]:
         """Cards of agents by words, capability or organisation."""

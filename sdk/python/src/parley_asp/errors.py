@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from .deal import Deal
 
 
 class ParleyError(Exception):
@@ -19,6 +23,21 @@ class NoAnswer(ParleyError):
 
 class LoopError(ParleyError):
     """A handler said act after act, and nobody else said anything. It rests until somebody does."""
+
+
+class TenderError(ParleyError):
+    """Some agents of a tender failed; the others did not.
+
+    Attributes:
+        deals: those with the others, in the order of the agents.
+        failed: why, by the agent.
+    """
+
+    def __init__(self, deals: Sequence[Deal[Any]], failed: Mapping[str, BaseException]) -> None:
+        why = "; ".join(f"{agent}: {error}" for agent, error in failed.items())
+        super().__init__(f"{len(failed)} of {len(failed) + len(deals)} failed, the others are in deals: {why}")
+        self.deals = list(deals)
+        self.failed = dict(failed)
 
 
 class Refusal(ParleyError):
