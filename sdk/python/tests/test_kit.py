@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from test_agent import BUYER, SELLER, Cups, run, seller, transcript
 
-from parley_asp import Accept, Agent, Close, Counter, Deal, Decision, Refusal, TenderError, sync
+from parley_asp import Accept, Agent, Close, Counter, Deal, Decision, NotAllowed, Refusal, TenderError, Withdraw, sync
 from parley_asp.testing import Broker, Counterparty
 from parley_asp.wakeup import Forged, asgi, lambda_handler, verify
 
@@ -122,6 +122,9 @@ def test_without_asyncio(broker: Broker) -> None:
         assert deal.agreed is not None and deal.agreed.terms.price == Decimal("60.5") and deal.outcome == "completed"
         assert [d.id for d in buys.tender([SELLER], "cups", Cups(price=Decimal("60.50")))] == [deal.id]
         assert any(card["agentId"] == SELLER for card in buys.find())
+        for answer in (Accept(deal.their_offer), Counter(deal.their_offer, {"price": 1}), Withdraw("")):
+            with pytest.raises(NotAllowed, match=f"{answer.performative} names no offer: their_offer is false while .*; allowed: nothing"):
+                buys.say(deal, answer)
         with pytest.raises(TenderError, match="1 of 2 failed, the others are in deals: nobody: schema_invalid: ") as failed:
             buys.tender(["nobody", SELLER], "cups", Cups(price=Decimal("60.50")))
         assert [d.id for d in failed.value.deals] == [deal.id] and isinstance(failed.value.failed["nobody"], Refusal)

@@ -51,6 +51,8 @@ function shown(value: unknown): string {
   return typeof value === 'object' && value !== null ? `of class ${value.constructor.name}` : `the ${typeof value} ${String(value).slice(0, 40)}`;
 }
 
+const answers = new Set(['ACCEPT', 'REJECT', 'COUNTER', 'CLARIFY', 'WITHDRAW']); // which name what they are about
+
 function moveOf<T>(decision: Act, deal: Deal<T>): Move {
   const same = deal.moves.filter((m) => m.performative === decision.performative && m.referenceId === decision.reference && kindOf(m) === decision.kind);
   // Of COMMIT's moves, the one with the outcome.
@@ -60,8 +62,11 @@ function moveOf<T>(decision: Act, deal: Deal<T>): Move {
     return { performative: 'ACCEPT', body: { referenceId: decision.reference }, fill: [], says: '' }; // the broker says why not
   }
   const about = decision.reference ? ` of ${decision.reference}` : '';
+  const why = answers.has(decision.performative) && !decision.reference
+    ? `${decision.performative} names no offer: theirOffer is undefined while none of another side is open`
+    : `${decision.performative}${about} is not allowed for you while ${deal.state}`;
   throw new NotAllowed(
-    `${decision.performative}${about} is not allowed for you while ${deal.state}; allowed: ${deal.allowed.join(', ') || 'nothing'}`,
+    `${why}; allowed: ${deal.allowed.join(', ') || 'nothing'}`,
     { state: deal.state, allowed: [...deal.allowed] },
   );
 }

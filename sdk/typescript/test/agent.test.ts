@@ -19,6 +19,10 @@ test('two agents agree', async () => {
   assert.equal(deal.agreed?.terms.price, 80);
   assert.equal(deal.outcome, 'completed');
   assert.deepEqual(await transcript(sells, deal.id), nine);
+  for (const answers of [accept(deal.theirOffer!), counter(deal.theirOffer!, cups(1)), withdraw('')]) {
+    const says = `${answers.performative} names no offer: theirOffer is undefined while none of another side is open; allowed: nothing`;
+    await assert.rejects(buys.say(deal, answers), (error) => error instanceof NotAllowed && error.reason === says);
+  }
   assert.equal((await buys.negotiate(SELLER, 'cups', cups(60))).id, deal.id);
   assert.ok((await buys.find()).some((card) => card.agentId === SELLER));
 });

@@ -12,6 +12,8 @@ from .errors import NotAllowed, TermsError
 
 A = TypeVar("A", bound=Act)
 
+_ANSWERS = {"ACCEPT", "REJECT", "COUNTER", "CLARIFY", "WITHDRAW"}  # which name what they are about
+
 
 def act_of(decision: Act, deal: Deal[Any]) -> JSON:
     """The act that a decision is: ``performative``, ``body``, and ``recipient`` where there is one.
@@ -73,8 +75,11 @@ def _move(decision: Act, deal: Deal[Any]) -> JSON:
     if decision.performative == "ACCEPT" and any(o.id == decision.reference and o.open and not o.mine for o in deal.offers):
         return {"body": {"referenceId": decision.reference}, "fill": ()}  # the broker says why not
     about = f" of {decision.reference}" if decision.reference else ""
+    why = f"{decision.performative}{about} is not allowed for you while {deal.state}"
+    if decision.performative in _ANSWERS and not decision.reference:
+        why = f"{decision.performative} names no offer: their_offer is false while none of another side is open"
     raise NotAllowed(
-        f"{decision.performative}{about} is not allowed for you while {deal.state}; allowed: {', '.join(deal.allowed) or 'nothing'}",
+        f"{why}; allowed: {', '.join(deal.allowed) or 'nothing'}",
         details={"state": deal.state, "allowed": list(deal.allowed)},
     )
 
