@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -111,7 +112,12 @@ func (c Caller) Say(ctx context.Context, q api.Say) (accepted api.Acceptance, er
 	if err := c.Acts(); err != nil {
 		return accepted, err
 	}
-	return accepted, c.Call(ctx, api.SessionSay.Verb, q, &accepted)
+	err = c.Call(ctx, api.SessionSay.Verb, q, &accepted)
+	if q.Asked != "" && errors.Is(err, &session.Refusal{Code: session.MalformedEnvelope}) { // perhaps of a broker of an earlier release, which does not take it
+		q.Asked = ""
+		err = c.Call(ctx, api.SessionSay.Verb, q, &accepted)
+	}
+	return accepted, err
 }
 
 // Fits refuses an act that no session would take now, by its body alone, before there is a session.

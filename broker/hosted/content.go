@@ -10,10 +10,13 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
+// ofRequest is before the digest of a request. Acts of earlier releases have that of what was said.
+const ofRequest = "request "
+
 // content is a digest of what an agent says, and where, or of what it was asked to say.
 func content(said api.Say) (performatives.Hash, error) {
 	if said.Asked != "" {
-		return said.Asked, nil
+		return ofRequest + said.Asked, nil
 	}
 	id := said.Session
 	said.Session, said.Key, said.IfHead = "", "", ""

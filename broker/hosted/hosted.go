@@ -119,7 +119,7 @@ func (h *Agents) Before(ctx context.Context, a performatives.Agent, key string, 
 		return "", "", false, err
 	}
 	_, accepted, err = h.accepted(ctx, a, made)
-	if accepted && asked != "" && made.Content != asked {
+	if accepted && asked != "" && strings.HasPrefix(string(made.Content), ofRequest) && made.Content != ofRequest+asked {
 		err = reused(api.Say{Key: key, Asked: asked}, made.Message)
 	}
 	return made.Session, made.Message, accepted, err

@@ -22,7 +22,7 @@ func TestNumbersAreKept(t *testing.T) {
 	const large = `{"data":{"action":"propose","terms":{"price":%s}}}`
 	for _, number := range []string{"9007199254740993", "1e400", "0.12345678901234567890"} {
 		code, why := w.rpc(w.Tokens[cron], "SendMessage", message("m2", fmt.Sprintf(large, number)), nil)
-		if code != -32602 || !strings.Contains(why, "/params/message/parts/1/data/terms/price: the number does not survive a double") && number != "1e400" {
+		if code != -32602 || !strings.Contains(why, "/params/message/parts/1/data/terms/price: the number is larger or has more digits than a double holds") && number != "1e400" {
 			t.Errorf("%s is answered %d %s", number, code, why)
 		}
 	}
@@ -31,7 +31,7 @@ func TestNumbersAreKept(t *testing.T) {
 		t.Errorf("by REST it is answered %d %s", rest.StatusCode, rest.Body)
 	}
 	old := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m2","role":"user","contextId":%q,"parts":[{"kind":"data","data":{"action":"propose","terms":{"price":9007199254740993}}}]}}}`, id)
-	if a := w.Send("POST", sellerPath+"/", w.Tokens[cron], old); !strings.Contains(string(a.Body), "does not survive a double") {
+	if a := w.Send("POST", sellerPath+"/", w.Tokens[cron], old); !strings.Contains(string(a.Body), "more digits than a double holds") {
 		t.Errorf("by 0.3 it is answered %s", a.Body)
 	}
 	if acts := w.acts(id, 2); len(acts) != 2 {
