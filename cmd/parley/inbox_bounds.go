@@ -104,8 +104,8 @@ func parseBound(flag, text string) (b performatives.RulingsBound, err error) {
 	return b, nil
 }
 
-// foreign returns the bounds that are in another currency than the amount at stake, as texts: they allow no such amount.
-func foreign(a *performatives.RulingsAuthority, item api.EscalationItem) (all []string) {
+// otherCurrency returns the bounds that are in another currency than the amount at stake, as texts: they allow no such amount.
+func otherCurrency(a *performatives.RulingsAuthority, item api.EscalationItem) (all []string) {
 	if a == nil || item.Amount == nil || item.Amount.Code() == "" {
 		return nil
 	}

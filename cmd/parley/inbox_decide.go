@@ -75,7 +75,7 @@ names the terms that may change. Where no offer is at stake, an approval sets no
 			if b.thread {
 				r.Authority.Scope = performatives.ThreadScope
 			}
-			for _, text := range foreign(r.Authority, item) {
+			for _, text := range otherCurrency(r.Authority, item) {
 				note(cmd, "warning: this allows nothing of what is asked for: "+text)
 			}
 			more, less := beyond(r.Authority, item)

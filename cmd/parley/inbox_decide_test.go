@@ -107,7 +107,7 @@ func TestDisputeInInbox(t *testing.T) {
 }
 
 // A bound in another currency than that of the offer at stake lets the agent agree to nothing, which is said.
-func TestForeign(t *testing.T) {
+func TestOtherCurrency(t *testing.T) {
 	t.Parallel()
 	var item api.EscalationItem
 	item.Amount = &ruling.Amount{Value: 90, Currency: "eur", Path: "terms.price"}
@@ -116,7 +116,7 @@ func TestForeign(t *testing.T) {
 		"price at most 80 USD, where 90 EUR is asked for": {Bounds: []performatives.RulingsBound{{TermPath: "price", Max: new(80.0), Currency: "USD"}}},
 		"": {MaxAmount: new(80.0), Currency: "EUR", Bounds: []performatives.RulingsBound{{TermPath: "terms.fee", Max: new(1.0), Currency: "USD"}}},
 	} {
-		got := foreign(&a, item)
+		got := otherCurrency(&a, item)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], want)) {
 			t.Errorf("it warns of %q, want %q", got, want)
 		}
