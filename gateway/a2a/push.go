@@ -245,7 +245,7 @@ func (f *followers) known(ctx context.Context, c call, r *record) (over, known b
 	if err != nil || s.end+1 != r.Push.Next || s.state(c.Agent) != r.Push.State {
 		return false, false, err
 	}
-	if s.held { // no entry tells that it was refused
+	if s.held { // no entry says that it was refused
 		return false, true, &later{errHeld, retryWait}
 	}
 	return r.Push.State.Terminal(), true, nil

@@ -74,8 +74,9 @@ func checkData(body []byte, rpc bool) error {
 		message
 		Params message `json:"params"`
 	}
-	if json.Unmarshal(body, &request, json.MatchCaseInsensitiveNames(true), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
-		return nil
+	err := json.Unmarshal(body, &request, json.MatchCaseInsensitiveNames(true), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return nil //nolint:nilerr // the library refuses it
 	}
 	said, at := request.Message, "/message"
 	if rpc {

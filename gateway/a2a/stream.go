@@ -34,7 +34,7 @@ func (g *Gateway) watch(ctx context.Context, id performatives.SessionID, look fu
 }
 
 // watchHeld also calls look again after a while where it says that a first message is held: no entry
-// tells that it was refused.
+// says that it was refused.
 func (g *Gateway) watchHeld(ctx context.Context, id performatives.SessionID, look func() (more, held bool)) error {
 	changed, stop, err := g.o.Service.WatchSession(ctx, id)
 	if err != nil {

@@ -209,13 +209,9 @@ export class Agent<T> {
    * a TenderError, once all have ended, that has the deals with the others; where all failed, the first error.
    */
   async tender(agents: string[], subject: string, first?: (T & Terms) | Act, o: NegotiateOptions = {}): Promise<Deal<T>[]> {
-    const results = await Promise.allSettled(agents.map((a) => this.negotiate(a, subject, first, o)));
-    const deals: Deal<T>[] = [];
     const failed = new Map<string, unknown>();
-    for (const [n, result] of results.entries()) {
-      if (result.status === 'fulfilled') deals.push(result.value);
-      else failed.set(agents[n]!, result.reason);
-    }
+    const all = agents.map((a) => this.negotiate(a, subject, first, o).catch((error: unknown) => void failed.set(a, error)));
+    const deals = (await Promise.all(all)).filter((deal) => deal !== undefined);
     if (failed.size > 0) throw deals.length > 0 ? new TenderError(deals, failed) : [...failed.values()][0];
     return deals;
   }
