@@ -177,7 +177,9 @@ func (h *handler) bounded(w http.ResponseWriter, r *http.Request) {
 	}
 	defer release()
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	h.mcp.ServeHTTP(&rpcOnly{ResponseWriter: w, request: body}, r)
+	answer := &rpcOnly{ResponseWriter: w, request: body}
+	h.mcp.ServeHTTP(answer, r)
+	answer.end()
 }
 
 // callsIn counts the calls of a request. Beyond those that a batch may have, it reads no more.

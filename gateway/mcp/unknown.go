@@ -48,6 +48,13 @@ func (w *rpcOnly) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
+// end writes the status of an answer that has nothing else.
+func (w *rpcOnly) end() {
+	if w.held {
+		w.ResponseWriter.WriteHeader(http.StatusBadRequest)
+	}
+}
+
 func (w *rpcOnly) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Flush sends what was written.
