@@ -122,6 +122,7 @@ func Wrote(ctx context.Context, n int) {
 func (m *meter) wrote(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.leave() // the client may take the answer slowly
 	if !m.known {
 		m.written += n
 		return

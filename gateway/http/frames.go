@@ -63,7 +63,7 @@ func (s *socket) take(ctx context.Context, in incoming) (pong bool, err error) {
 		return false, errLimited
 	}
 	ctx, end := gateway.Page(ctx)
-	defer end()
+	defer end() // or before the client is answered, which may take that slowly
 	if err := s.c.TakeTurn(ctx, len(in.data)); err != nil {
 		return false, s.closing(err)
 	}
@@ -77,6 +77,7 @@ func (s *socket) take(ctx context.Context, in incoming) (pong bool, err error) {
 		err = malformed("/envelope", "says all there is")
 	}
 	if err != nil || frame.Type == "pong" || s.c.ReadOnly {
+		end()
 		if err := s.charge(s.c.Caller); err != nil {
 			return false, s.closing(err)
 		}
@@ -88,6 +89,7 @@ func (s *socket) take(ctx context.Context, in incoming) (pong bool, err error) {
 		return true, nil
 	}
 	id, accepted, err := s.submit(ctx, frame)
+	end()
 	if err != nil {
 		return false, s.fail(err, id)
 	}
