@@ -87,11 +87,12 @@ export interface EvidenceTrust extends Trust {
   receiptsKey?: string;
 }
 
-/** Check a bundle, as JSON or as `session.evidence` answers it. */
-export async function verifyEvidence(bundle: string | object, trust: EvidenceTrust = {}): Promise<EvidenceReport> {
+/** Check a bundle, as JSON, the bytes of a file with it, or as `session.evidence` answers it. */
+export async function verifyEvidence(bundle: string | Uint8Array | object, trust: EvidenceTrust = {}): Promise<EvidenceReport> {
   const check = new Check(trust, trust.brokerKeys && (await trustedBy(trust.broker, trust.brokerKeys)));
   try {
-    const text = typeof bundle === 'string' ? bundle : canonical(bundle);
+    const json = bundle instanceof Uint8Array ? new TextDecoder('utf-8', { fatal: true }).decode(bundle) : bundle;
+    const text = typeof json === 'string' ? json : canonical(json);
     noDuplicates(text);
     await check.all(shaped(JSON.parse(text)));
   } catch (error) {

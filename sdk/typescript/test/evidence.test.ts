@@ -22,7 +22,7 @@ interface Case {
 
 const cases = JSON.parse(await readFile(fileURLToPath(new URL('../../../../test/vectors/evidence.json', import.meta.url)), 'utf8')) as Case[];
 const verified = async ({ broker, logKey, receiptsKey }: Case, bundle: unknown): Promise<EvidenceReport> =>
-  verifyEvidence(JSON.stringify(bundle), { broker, logKey, receiptsKey });
+  verifyEvidence(new TextEncoder().encode(JSON.stringify(bundle)), { broker, logKey, receiptsKey });
 
 test('the vectors', async () => {
   assert.ok(cases.length > 6);
