@@ -309,7 +309,9 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 		}
 		if !o.IsProposal() { // which is among the offers
 			item.Body = o.Body
-			v.Truncated = fit.To(&item, min(left, maxTermsBytes)+1<<10) || v.Truncated
+			if most := min(left, maxTermsBytes); len(o.Body) > most {
+				item.Body, item.Truncated, v.Truncated = fit.JSON(o.Body, most), true, true
+			}
 			left = max(0, left-len(item.Body))
 		}
 		if !o.Expires.IsZero() {

@@ -152,7 +152,7 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 		b.o.Metrics.Looked(l.loaded)
 		_, err := b.current(ctx, l)
 		if err == nil {
-			b.enterPassed(ctx, l)
+			err = b.enterPassed(ctx, l)
 		}
 		mu.Lock()
 		if err == nil && !gone {

@@ -57,19 +57,17 @@ func (b *Broker) atDeadline(ctx context.Context, l *cachedSession, at time.Time,
 }
 
 // enterPassed enters the deadlines that have passed before a session is read: what the reader may say now is judged
-// after them. Where that fails, the reader sees what there is, and the timer comes again.
-func (b *Broker) enterPassed(ctx context.Context, l *cachedSession) {
-	if _, passed := l.state.Passed(b.clock(l)); !passed {
-		return
+// after them. Where nothing can be entered, the reader sees what there is, and the timer comes again.
+func (b *Broker) enterPassed(ctx context.Context, l *cachedSession) error {
+	if _, passed := l.state.Passed(b.clock(l)); !passed || b.parts.Members.Isolated() || b.parts.Store.Broken() != nil {
+		return nil
 	}
-	err := b.enterDeadlines(ctx, l, func() {})
-	if err == nil {
-		return
+	if err := b.enterDeadlines(ctx, l, func() {}); err != nil {
+		b.o.Log.Debug("a deadline is not entered before the session is read", zap.String("session", string(l.id)), zap.Error(err))
+		_, err = b.current(ctx, l)
+		return err
 	}
-	b.o.Log.Debug("a deadline is not entered before the session is read", zap.String("session", string(l.id)), zap.Error(err))
-	if _, err := b.current(ctx, l); err != nil {
-		b.o.Log.Debug("the session is not read again", zap.String("session", string(l.id)), zap.Error(err))
-	}
+	return nil
 }
 
 // mostYielded bounds a pause where the work takes long because it waits for a store.

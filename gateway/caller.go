@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -113,7 +114,7 @@ func (c Caller) Say(ctx context.Context, q api.Say) (accepted api.Acceptance, er
 		return accepted, err
 	}
 	err = c.Call(ctx, api.SessionSay.Verb, q, &accepted)
-	if q.Asked != "" && errors.Is(err, &session.Refusal{Code: session.MalformedEnvelope}) { // perhaps of a broker of an earlier release, which does not take it
+	if refusal, is := errors.AsType[*session.Refusal](err); q.Asked != "" && is && strings.HasPrefix(refusal.Message, "/asked:") { // of a broker of an earlier release
 		q.Asked = ""
 		err = c.Call(ctx, api.SessionSay.Verb, q, &accepted)
 	}
@@ -128,6 +129,7 @@ func (c Caller) Fits(q api.Say) error {
 // Before finds what was accepted under a key before, and its session. It refuses a key under which another
 // request than that of the digest was accepted; "" is any.
 func (c Caller) Before(ctx context.Context, key string, asked performatives.Hash) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error) {
+	leaveTurn(ctx)
 	return c.service.Before(ctx, c.Agent, key, asked)
 }
 

@@ -48,8 +48,8 @@ func MeteredHTTP(h http.Handler, address func(*http.Request) limits.Account) htt
 		}
 		ctx, end := Metered(r.Context())
 		defer end()
+		defer meterOf(ctx).unpaid(account)
 		h.ServeHTTP(meteredWriter{w, meterOf(ctx)}, r.WithContext(ctx))
-		meterOf(ctx).settle(account)
 	})
 }
 
@@ -59,8 +59,8 @@ func nameless(r *http.Request) bool {
 	return h.Get("Authorization") == "" && h.Get("X-Api-Key") == "" && h.Get("Cookie") == ""
 }
 
-// settle charges a request to an account, unless somebody was charged for it.
-func (m *meter) settle(a limits.Account) {
+// unpaid charges a request to an account, unless it is known whose it is.
+func (m *meter) unpaid(a limits.Account) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.known {
@@ -108,6 +108,8 @@ func (c Caller) Metered(ctx context.Context) error {
 	err := c.Charge(0)
 	if err == nil {
 		ChargeTo(ctx, c.account())
+	} else {
+		ChargeTo(ctx, limits.Account{})
 	}
 	return err
 }

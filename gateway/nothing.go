@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -21,7 +23,7 @@ func NothingWaits(p performatives.Performative, now *api.Snapshot) (reference st
 		}
 	}
 	if now.State != session.Idle && !now.State.Allows(p) {
-		return "nothing", nil // the state is judged first
+		return uuid.NewString(), nil // which nothing has; the state is judged first
 	}
 	allowed, more := []string{}, ""
 	for _, m := range now.Moves {

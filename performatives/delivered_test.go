@@ -143,7 +143,7 @@ func TestHashesAsWritten(t *testing.T) {
 	if err := VerifyBytes(testKey(t, "broker").Key(), []byte(receipt), s.Receipt.Signature); err != nil {
 		t.Errorf("the receipt is of other bytes than %s", receipt)
 	}
-	if len(NoHash) != len("sha256:")+64 || strings.Trim(string(NoHash[7:]), "0") != "" || !NoHash.valid() {
+	if len(NoHash) != len("sha256:")+64 || strings.Trim(string(NoHash[7:]), "0") != "" || !NoHash.Valid() {
 		t.Error(NoHash)
 	}
 }

@@ -68,7 +68,8 @@ func HashOf(data []byte) Hash {
 	return Hash(hex.AppendEncode(text, sum[:]))
 }
 
-func (h Hash) valid() bool {
+// Valid reports whether it is a hash as HashOf makes it.
+func (h Hash) Valid() bool {
 	digits, ok := strings.CutPrefix(string(h), "sha256:")
 	return ok && len(digits) == 64 && isLowerHex(digits)
 }
@@ -230,7 +231,7 @@ func (m *Message) readLink(sequence jsontext.Value, previous *string) error {
 		return malformed("/sequenceNumber", "is missing; it comes with integrity.previousHash or not at all")
 	case previous == nil:
 		return malformed("/integrity/previousHash", "is missing; it comes with sequenceNumber or not at all")
-	case !Hash(*previous).valid():
+	case !Hash(*previous).Valid():
 		return malformed("/integrity/previousHash", "want sha256: and 64 lower-case hex digits")
 	}
 	link := Link{PreviousHash: Hash(*previous)}

@@ -77,7 +77,7 @@ func Agreement(r agreement.Report, s Style) string {
 		p.put(2, 4, Span{r.Proves(), good})
 		p.unchecked(r.Unchecked, "agreement")
 		if len(r.Signed) > 0 || d.Evidence != nil && d.Evidence.Offer != nil {
-			p.put(2, 4, said("the broker holds the key of a party which is hosted; 'parley session verify' says which are"))
+			p.put(2, 4, said("if a party is hosted, the broker holds its key; 'parley session verify' says which are"))
 		}
 	}
 	for _, f := range r.Faults {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -14,12 +13,14 @@ import (
 // open says what waits, and for whom.
 func (w *sayer) open(o api.OpenItem) string {
 	by, who := w.whom(o.By), w.whose(o)
-	if i := w.offerNamed(o.ID); i >= 0 {
-		who += ", " + terms(w.v.Offers[i].Terms, nil) + ","
-	} else if promised(o) {
-		who += ", " + w.promises(o.Body) + ","
+	if promised(o) {
+		who += ", " + w.promises(o) + ","
 	}
 	switch o.Kind {
+	case "offer":
+		if i := w.offerNamed(o.ID); i >= 0 {
+			who += ", " + terms(w.v.Offers[i].Terms, nil) + ","
+		}
 	case "check":
 		who = "a result of " + w.all(o.For) + " for " + by
 		return who + " is awaited"
@@ -51,14 +52,14 @@ func (w *sayer) whose(o api.OpenItem) string {
 func promised(o api.OpenItem) bool { return len(o.Body) > 0 && o.Kind != "invitation" }
 
 // promises says what the body of a commitment or an amendment has each party do.
-func (w *sayer) promises(body jsontext.Value) string {
+func (w *sayer) promises(o api.OpenItem) string {
 	var b struct {
 		Terms    performatives.CommitmentTerms `json:"terms"`
 		Deadline string                        `json:"deadline"`
 		Escrow   *performatives.Escrow         `json:"escrow"`
 		Outcome  string                        `json:"outcome"`
 	}
-	if json.Unmarshal(body, &b) != nil {
+	if json.Unmarshal(o.Body, &b) != nil {
 		return "the terms of its body" // which is cut
 	}
 	var said []string
@@ -86,6 +87,9 @@ func (w *sayer) promises(body jsontext.Value) string {
 	}
 	if b.Outcome != "" {
 		said = append(said, "outcome "+brief(b.Outcome))
+	}
+	if o.Truncated {
+		said = append(said, "and more, which is cut here: session.messages has it")
 	}
 	return strings.Join(said, "; ")
 }

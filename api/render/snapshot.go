@@ -146,7 +146,7 @@ func (w *sayer) move(m api.Move) string {
 	}
 	for _, o := range w.v.Open {
 		if m.Performative == "ACCEPT" && o.ID == m.Reference && promised(o) {
-			deed += ": " + w.promises(o.Body)
+			deed += ": " + w.promises(o)
 		}
 	}
 	if consent := Consents(w.v.Publish); consent != "" && (m.Performative == "ACCEPT" || m.Performative == "COMMIT") {

@@ -89,6 +89,9 @@ func (h *Agents) Say(ctx context.Context, c api.Caller, q api.Say) (accepted api
 	if len(q.Key) > maxKey {
 		return accepted, session.RefuseUnreadable(&performatives.Malformed{Path: "/key", Why: fmt.Sprintf("has at most %d bytes", maxKey)})
 	}
+	if q.Asked != "" && !q.Asked.Valid() {
+		return accepted, session.RefuseUnreadable(&performatives.Malformed{Path: "/asked", Why: "is no sha256: and 64 hex digits"})
+	}
 	made := Act{Session: q.Session, Message: q.Message, At: h.o.Now().UTC().Truncate(time.Millisecond)}
 	if made.Session == "" {
 		made.Session = h.o.NewSession()

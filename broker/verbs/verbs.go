@@ -135,6 +135,9 @@ func (s *Service) begin(c api.Caller, verb string, size int) (v Answer, wait fun
 		return v, nil, session.Busy()
 	}
 	large := s.o.Accounts.LargeJudged(size)
+	if v.Access == api.Read && !v.Waits {
+		large = nil // its request is small by nature, and it may read for long
+	}
 	if large == nil && (v.Waits || v.act) { // it works little, so it takes nobody's slot
 		return v, nil, nil
 	}
@@ -169,7 +172,6 @@ func (s *Service) answer(parent context.Context, c api.Caller, v Answer, request
 	defer release()
 	within := callTimeout
 	if v.Waits {
-		release()
 		within = api.LongestWait + callTimeout
 	}
 	ctx, cancel := context.WithTimeout(s.o.Work.Context(), within) // the wait for a slot counts
@@ -185,6 +187,9 @@ func (s *Service) answer(parent context.Context, c api.Caller, v Answer, request
 		}
 		defer slot.Release()
 		ctx = slot.WithSlot(ctx)
+	}
+	if v.Waits {
+		release()
 	}
 	reply, then, err := v.call(ctx, c, request)
 	if then != nil {

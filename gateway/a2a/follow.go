@@ -259,9 +259,13 @@ func (f *followers) say(ctx context.Context, key string, c call, r *record) (don
 	_, err = c.Say(ctx, said)
 	if refused(err) {
 		f.o.Service.Log.Info("a first message was refused", zap.String("session", string(r.Session)), zap.Error(err))
-		reply := api.Refused(f.o.Service.Refusal(err))
-		r.Refused = &reply.Error
-		return false, f.store(ctx, key, r)
+		reply, with := api.Refused(f.o.Service.Refusal(err)), *r
+		with.Refused = &reply.Error
+		if err := f.store(ctx, key, &with); err != nil {
+			return false, err
+		}
+		*r = with
+		return false, nil
 	}
 	return err == nil, err
 }

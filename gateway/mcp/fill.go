@@ -63,7 +63,9 @@ func leads(in any, path []string) bool {
 
 // empty reports whether a value is one that is not written.
 func empty(value jsontext.Value) bool {
-	return slices.Contains([]string{"", "null", `""`, "0", "false", "[]", "{}"}, strings.TrimSpace(string(value)))
+	text := strings.TrimSpace(string(value))
+	number, err := strconv.ParseFloat(text, 64)
+	return err == nil && number == 0 || slices.Contains([]string{"", "null", `""`, "false", "[]", "{}"}, text)
 }
 
 // carriedData is the data of what carries out an agreement, by the type of the INFORM.

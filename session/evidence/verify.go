@@ -114,8 +114,11 @@ func (r *Report) anotherBroker(trust *Trust) {
 	}
 	r.fault("/broker", "is %s, not the broker %s: no receipt of the entries, %d in all, is by the trusted one", b.Broker, trust.Broker, len(b.Transcript))
 	trust.Broker = b.Broker
-	trust.BrokerKeys, _ = b.BrokerKeys.Trust(b.Broker) // what is wrong with them is said
-	trust.BrokerKeys = trust.BrokerKeys.Or(b.Broker)
+	keys, err := b.BrokerKeys.Trust(b.Broker)
+	if err != nil {
+		r.fault("/brokerKeys", "%v", err)
+	}
+	trust.BrokerKeys = keys.Or(b.Broker)
 }
 
 // maxDepth is how deep a bundle may be nested: it holds documents, which hold entries.
@@ -175,6 +178,11 @@ func (r *Report) documents(all []agreement.Document, trust Trust) {
 		if err != nil {
 			r.fault(at, "%v", err)
 			continue
+		}
+		if d.Evidence != nil {
+			if e, err := transcript.Read(d.Evidence.Acceptance); err == nil && e.Message.Session != r.Bundle.Session {
+				r.fault(at+"/evidence/acceptance", "is of another session")
+			}
 		}
 		report := agreement.Verify(data, trust.Trust)
 		for _, f := range report.Faults {

@@ -74,6 +74,8 @@ export interface Item {
   readonly text: string;
   /** The body of an invitation, a commitment or an amendment, to which an ACCEPT agrees. */
   readonly raw: Readonly<Record<string, unknown>> | undefined;
+  /** `raw` is cut; the entries have all of it. */
+  readonly truncated: boolean;
 }
 
 /** A delegation: one that your side made, or one to you. */
@@ -286,5 +288,5 @@ export class Deal<T> {
 }
 
 function itemOf(i: OpenView): Item {
-  return { kind: i.kind, id: i.id, by: i.by, for: i.for, due: i.due ? new Date(i.due) : undefined, text: i.text, raw: i.body };
+  return { kind: i.kind, id: i.id, by: i.by, for: i.for, due: i.due ? new Date(i.due) : undefined, text: i.text, raw: i.body, truncated: i.truncated ?? false };
 }

@@ -50,6 +50,7 @@ export interface OpenView {
   due?: string;
   text: string;
   body?: Record<string, unknown>;
+  truncated?: boolean;
 }
 
 export interface ObligationView {

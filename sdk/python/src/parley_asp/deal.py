@@ -84,6 +84,7 @@ class Item:
     due: datetime | None
     text: str
     raw: Mapping[str, Any] = field(default_factory=dict)  # the body of an invitation, a commitment or an amendment, to which an ACCEPT agrees
+    truncated: bool = False  # raw is cut; the entries have all of it
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,10 @@ class Deal(Generic[T]):
     @cached_property
     def open(self) -> Sequence[Item]:
         """What waits for an answer, of anybody."""
-        return tuple(Item(i["kind"], i["id"], i["by"], tuple(i["for"]), _time(i.get("due")), i["text"], i.get("body", {})) for i in self.view["open"])
+        return tuple(
+            Item(i["kind"], i["id"], i["by"], tuple(i["for"]), _time(i.get("due")), i["text"], i.get("body", {}), i.get("truncated", False))
+            for i in self.view["open"]
+        )
 
     @cached_property
     def obligations(self) -> Sequence[Obligation]:
