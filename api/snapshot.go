@@ -111,23 +111,6 @@ type OpenItem struct {
 	Truncated bool `json:"truncated,omitzero"` // the body is cut; session.messages has it
 }
 
-// A Move is an act that the caller may send now, with a body that is ready but for what Fill names.
-type Move struct {
-	Performative string              `json:"performative"`
-	Reference    string              `json:"referenceId,omitzero"`
-	Recipient    performatives.Agent `json:"recipient,omitzero"` // where it is not allowed without one
-	Body         jsontext.Value      `json:"body"`
-	Fill         []string            `json:"fill"` // dotted paths into body
-	Says         string              `json:"says"`
-	Limits       []MoveLimit         `json:"limits,omitzero"`
-}
-
-// A MoveLimit says what a member that is filled in can be.
-type MoveLimit struct {
-	Path  string           `json:"path"`
-	OneOf []jsontext.Value `json:"oneOf"`
-}
-
 // Waiting says for whom the session waits.
 type Waiting struct {
 	For      []performatives.Agent `json:"for"`
@@ -312,7 +295,7 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 			if most := min(left, maxTermsBytes); len(o.Body) > most {
 				item.Body, item.Truncated, v.Truncated = fit.JSON(o.Body, most), true, true
 			}
-			left = max(0, left-len(item.Body))
+			left -= min(left, len(item.Body))
 		}
 		if !o.Expires.IsZero() {
 			item.Due = Timestamp(s.Wall(o.Expires, at))
@@ -376,17 +359,4 @@ func waiting(s *session.State, you performatives.Member, at time.Time) *Waiting 
 	}
 	w.Since = Timestamp(since)
 	return &w
-}
-
-func viewMove(m session.Move) Move {
-	v := Move{Performative: m.Act.String(), Reference: m.Reference, Recipient: m.To, Body: m.Body, Fill: m.Fill}
-	if v.Fill == nil {
-		v.Fill = []string{}
-	}
-	for _, path := range m.Fill {
-		if oneOf := m.OneOf[path]; len(oneOf) > 0 {
-			v.Limits = append(v.Limits, MoveLimit{path, oneOf})
-		}
-	}
-	return v
 }

@@ -62,12 +62,13 @@ func (b *Broker) enterPassed(ctx context.Context, l *cachedSession) error {
 	if _, passed := l.state.Passed(b.clock(l)); !passed || b.parts.Members.Isolated() || b.parts.Store.Broken() != nil {
 		return nil
 	}
-	if err := b.enterDeadlines(ctx, l, func() {}); err != nil {
-		b.o.Log.Debug("a deadline is not entered before the session is read", zap.String("session", string(l.id)), zap.Error(err))
-		_, err = b.current(ctx, l)
-		return err
+	failed := b.enterDeadlines(ctx, l, func() {})
+	if failed == nil {
+		return nil
 	}
-	return nil
+	b.o.Log.Debug("a deadline is not entered before the session is read", zap.String("session", string(l.id)), zap.Error(failed))
+	_, err := b.current(ctx, l)
+	return err
 }
 
 // mostYielded bounds a pause where the work takes long because it waits for a store.

@@ -83,7 +83,7 @@ class Item:
     of: Sequence[str]  # who should answer
     due: datetime | None
     text: str
-    raw: Mapping[str, Any] = field(default_factory=dict)  # the body of an invitation, a commitment or an amendment, to which an ACCEPT agrees
+    raw: Mapping[str, Any] = field(default_factory=dict)  # body of an invitation, a commitment or an amendment, to which an ACCEPT agrees
     truncated: bool = False  # raw is cut; the entries have all of it
 
 

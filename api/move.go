@@ -1,0 +1,38 @@
+package api
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// A Move is an act that the caller may send now, with a body that is ready but for what Fill names.
+type Move struct {
+	Performative string              `json:"performative"`
+	Reference    string              `json:"referenceId,omitzero"`
+	Recipient    performatives.Agent `json:"recipient,omitzero"` // where it is not allowed without one
+	Body         jsontext.Value      `json:"body"`
+	Fill         []string            `json:"fill"` // dotted paths into body
+	Says         string              `json:"says"`
+	Limits       []MoveLimit         `json:"limits,omitzero"`
+}
+
+// A MoveLimit says what a member that is filled in can be.
+type MoveLimit struct {
+	Path  string           `json:"path"`
+	OneOf []jsontext.Value `json:"oneOf"`
+}
+
+func viewMove(m session.Move) Move {
+	v := Move{Performative: m.Act.String(), Reference: m.Reference, Recipient: m.To, Body: m.Body, Fill: m.Fill}
+	if v.Fill == nil {
+		v.Fill = []string{}
+	}
+	for _, path := range m.Fill {
+		if oneOf := m.OneOf[path]; len(oneOf) > 0 {
+			v.Limits = append(v.Limits, MoveLimit{path, oneOf})
+		}
+	}
+	return v
+}
