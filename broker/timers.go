@@ -59,7 +59,8 @@ func (b *Broker) atDeadline(ctx context.Context, l *cachedSession, at time.Time,
 // enterPassed enters the deadlines that have passed before a session is read: what the reader may say now is judged
 // after them. Where nothing can be entered, the reader sees what there is, and the timer comes again.
 func (b *Broker) enterPassed(ctx context.Context, l *cachedSession) error {
-	if _, passed := l.state.Passed(b.clock(l)); !passed || b.parts.Members.Isolated() || b.parts.Store.Broken() != nil {
+	_, passed := l.state.Passed(b.clock(l))
+	if away := b.parts.Members.Isolated() || b.parts.Store.Broken() != nil; away || !passed {
 		return nil
 	}
 	failed := b.enterDeadlines(ctx, l, func() {})
