@@ -161,12 +161,7 @@ func (b *Broker) view(ctx context.Context, id performatives.SessionID, read func
 		mu.Unlock()
 		limits.Worked(caller, time.Since(begun))
 		done <- err
-		switch {
-		case len(l.unapplied) > 0:
-			b.applySideEffects(ctx, l)
-		case l.indeterminate != nil:
-			b.later(l, ackTimeout)
-		}
+		b.finish(ctx, l)
 	}) {
 		return session.Busy()
 	}

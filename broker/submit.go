@@ -94,17 +94,22 @@ func (b *Broker) submit(act *telemetry.Act, queue, id performatives.SessionID, s
 		if err == nil {
 			b.reaches(answered)
 		}
-		switch {
-		case len(l.unapplied) > 0:
-			b.applySideEffects(ctx, l)
-		case l.indeterminate != nil:
-			b.later(l, ackTimeout)
-		}
+		b.finish(ctx, l)
 	})
 	if !queued {
 		release()
 		answer(api.Acceptance{}, session.Busy())
 		act.Answered(outcome(api.Acceptance{}, session.Busy()))
+	}
+}
+
+// finish applies the side effects of what was appended; where it is not known whether it was, it finds out later.
+func (b *Broker) finish(ctx context.Context, l *cachedSession) {
+	switch {
+	case len(l.unapplied) > 0:
+		b.applySideEffects(ctx, l)
+	case l.indeterminate != nil:
+		b.later(l, ackTimeout)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 const MaxBody = 300 << 10
 
 // ReadBody reads the body of the caller's request. It refuses one of more than MaxBody bytes. A large one is
-// worked on when it is the caller's turn, until the broker is asked or the request is over.
+// worked on in a slot, until the broker is asked or the client is answered.
 func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -22,12 +22,12 @@ func (c Caller) ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return data, c.TakeTurn(r.Context(), len(data))
+	return data, c.EnterSlot(r.Context(), len(data))
 }
 
-// TakeTurn waits until a request of so many bytes may be worked on, and holds them as buffered until it is over.
-// One that came over a stream is a Page of it.
-func (c Caller) TakeTurn(ctx context.Context, size int) error {
+// EnterSlot waits for a slot to work on a request of so many bytes, if that is large, and holds these as buffered
+// until the request is over. One that came over a stream is a Page of it.
+func (c Caller) EnterSlot(ctx context.Context, size int) error {
 	m := meterOf(ctx)
 	if m == nil || c.service == nil {
 		return nil

@@ -90,7 +90,7 @@ func (c Caller) CallJSON(ctx context.Context, verb string, request []byte) ([]by
 	if err := room(ctx); err != nil {
 		return nil, err
 	}
-	leaveTurn(ctx)
+	leaveSlot(ctx)
 	answer, err := c.service.CallAs(ctx, c.Agent, verb, request)
 	keep(ctx, answer)
 	return answer, err
@@ -129,7 +129,7 @@ func (c Caller) Fits(q api.Say) error {
 // Before finds what was accepted under a key before, and its session. It refuses a key under which another
 // request than that of the digest was accepted; "" is any.
 func (c Caller) Before(ctx context.Context, key string, asked performatives.Hash) (id performatives.SessionID, message performatives.MessageID, accepted bool, err error) {
-	leaveTurn(ctx)
+	leaveSlot(ctx)
 	return c.service.Before(ctx, c.Agent, key, asked)
 }
 
@@ -138,7 +138,7 @@ func (c Caller) Submit(ctx context.Context, id performatives.SessionID, envelope
 	if err := c.Acts(); err != nil {
 		return api.Acceptance{}, err
 	}
-	leaveTurn(ctx)
+	leaveSlot(ctx)
 	return c.service.SubmitAs(ctx, c.Agent, id, envelope)
 }
 

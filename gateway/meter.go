@@ -41,8 +41,7 @@ func MeteredHTTP(h http.Handler, address func(*http.Request) limits.Account) htt
 		account := address(r)
 		if nameless(r) {
 			if err := account.Admit(0, 0); err != nil {
-				w.Header().Set("Retry-After", "1")
-				http.Error(w, "too many requests from your address", http.StatusTooManyRequests)
+				TooMany(w)
 				return
 			}
 		}
@@ -51,6 +50,12 @@ func MeteredHTTP(h http.Handler, address func(*http.Request) limits.Account) htt
 		defer meterOf(ctx).unpaid(account)
 		h.ServeHTTP(meteredWriter{w, meterOf(ctx)}, r.WithContext(ctx))
 	})
+}
+
+// TooMany refuses a request of an address that asks too often.
+func TooMany(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "too many requests from your address", http.StatusTooManyRequests)
 }
 
 // nameless reports whether a request carries nothing that says whose it is.
@@ -109,7 +114,7 @@ func (c Caller) Metered(ctx context.Context) error {
 	if err == nil {
 		ChargeTo(ctx, c.account())
 	} else {
-		ChargeTo(ctx, limits.Account{})
+		ChargeTo(ctx, limits.Account{}) // and not to the address
 	}
 	return err
 }
@@ -140,8 +145,8 @@ func (m *meter) leave() {
 	m.slot = nil
 }
 
-// leaveTurn ends the caller's turn, before the broker is asked: it works in turns of its own.
-func leaveTurn(ctx context.Context) {
+// leaveSlot gives the slot to others before the broker is asked, which has slots of its own.
+func leaveSlot(ctx context.Context) {
 	if m := meterOf(ctx); m != nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -13,7 +13,7 @@
 //   - What a caller does ends when its token expires or is removed (Until).
 //   - A token that is read-only says and submits nothing.
 //   - What is written to a caller, and buffered for it, is charged to it (MeteredHTTP).
-//   - Large requests are worked on in turns of their callers (ReadBody).
+//   - Large requests are worked on in slots, which callers have in turns (ReadBody).
 package gateway
 
 import (

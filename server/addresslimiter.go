@@ -26,7 +26,7 @@ type addressLimiter struct {
 func (l addressLimiter) limit(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !l.allow(r) {
-			tooMany(w)
+			gateway.TooMany(w)
 			return
 		}
 		handler.ServeHTTP(w, r)
@@ -59,7 +59,7 @@ func (s readers) limit(handler http.Handler) http.Handler {
 		account := s.accounts.At(s.from(r))
 		leave, err := account.Hold(limits.InFlight, 1)
 		if err != nil {
-			tooMany(w)
+			gateway.TooMany(w)
 			return
 		}
 		defer leave()
@@ -86,8 +86,3 @@ func (w *readWriter) Write(data []byte) (int, error) {
 }
 
 func (w *readWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func tooMany(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "1")
-	http.Error(w, "too many requests from your address", http.StatusTooManyRequests)
-}

@@ -39,11 +39,13 @@ func (s *Store) Erase(ctx context.Context, stream string, sequence uint64) error
 	return failed
 }
 
-// EraseAll overwrites all messages on a subject.
-func (s *Store) EraseAll(ctx context.Context, stream, subject string) error {
+// EraseAll overwrites the messages on a subject that are of it; nil is all.
+func (s *Store) EraseAll(ctx context.Context, stream, subject string, of func(Message) bool) error {
 	var sequences []uint64
 	if err := s.Read(ctx, stream, subject, 0, func(m Message) error {
-		sequences = append(sequences, m.Sequence)
+		if of == nil || of(m) {
+			sequences = append(sequences, m.Sequence)
+		}
 		return nil
 	}); err != nil {
 		return err

@@ -20,7 +20,7 @@ func (a *Approvals) Erase(ctx context.Context, s *session.State) error {
 		if err := a.o.Store.Purge(ctx, api.EscalationsStream, api.Escalation(item.Org, item.Body.Urgency, string(item.ID))); err != nil {
 			return err
 		}
-		if err := a.o.Store.EraseAll(ctx, api.CaseLogStream, api.CaseLogOf(item.Org, string(item.ID))); err != nil {
+		if err := a.o.Store.EraseAll(ctx, api.CaseLogStream, api.CaseLogOf(item.Org, string(item.ID)), nil); err != nil {
 			return err
 		}
 	}
@@ -31,30 +31,14 @@ func (a *Approvals) Erase(ctx context.Context, s *session.State) error {
 	for _, p := range s.Participants() {
 		told[p.Organisation()] = true
 	}
-	for org := range told {
-		if err := a.eraseNotices(ctx, org, s.ID); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// eraseNotices erases what people of an organisation were told of a session: what was delegated to them, and what is due.
-func (a *Approvals) eraseNotices(ctx context.Context, org performatives.Organisation, id performatives.SessionID) error {
-	var found []uint64
-	if err := a.o.Store.Read(ctx, api.CaseLogStream, api.PeopleOf(org, "*"), 0, func(m store.Message) error {
+	ofSession := func(m store.Message) bool { // what was delegated to people, and what is due
 		var notice struct {
 			Session performatives.SessionID `json:"sessionId"`
 		}
-		if json.Unmarshal(m.Data, &notice) == nil && notice.Session == id {
-			found = append(found, m.Sequence)
-		}
-		return nil
-	}); err != nil {
-		return err
+		return json.Unmarshal(m.Data, &notice) == nil && notice.Session == s.ID
 	}
-	for _, sequence := range found {
-		if err := a.o.Store.Erase(ctx, api.CaseLogStream, sequence); err != nil {
+	for org := range told {
+		if err := a.o.Store.EraseAll(ctx, api.CaseLogStream, api.PeopleOf(org, "*"), ofSession); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func (s *socket) take(ctx context.Context, in incoming) (pong bool, err error) {
 	}
 	ctx, end := gateway.Page(ctx)
 	defer end() // or before the client is answered, which may take that slowly
-	if err := s.c.TakeTurn(ctx, len(in.data)); err != nil {
+	if err := s.c.EnterSlot(ctx, len(in.data)); err != nil {
 		return false, s.closing(err)
 	}
 	var frame sending

@@ -91,7 +91,7 @@ func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, e
 	if err != nil {
 		return s, hidden(err)
 	}
-	if err := c.TakeTurn(ctx, len(own.GetPayload())); err != nil {
+	if err := c.EnterSlot(ctx, len(own.GetPayload())); err != nil {
 		return s, err
 	}
 	a, err := actOf(own, v.part.Projection.Accepted)
