@@ -69,7 +69,7 @@ func (c crowd) serves(what string, want ...performatives.SessionID) {
 
 // Organisations that wait for an agent are served in turn, the oldest turn of each first. So
 // what one has asked buries nobody else's, also after a restart; nor does what was answered.
-func TestOrganisationsEnterSlots(t *testing.T) {
+func TestOrganisationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	b := testkit.StartBroker(t, testkit.Options{Dev: true, Sync: time.Minute})
 	c := crowd{t, b.Broker}

@@ -220,7 +220,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // Searches take turns, and who has gone away while it waited takes none.
-func TestSearchesEnterSlots(t *testing.T) {
+func TestSearchesTakeTurns(t *testing.T) {
 	t.Parallel()
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	reads := 0
