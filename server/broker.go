@@ -41,6 +41,7 @@ type BrokerOptions struct {
 	Conn        *nats.Conn        // to the account that holds JetStream and nobody but brokers
 	Bulk        *nats.Conn        // another one to it, for reading what may be large; nil is Conn
 	Feeds       *nats.Conn        // a third, for consumers; nil is Conn
+	Asked       *nats.Conn        // a fourth, for what principals ask of JetStream; nil is Conn
 	Replicas    int               // of each stream; 0 is as many as it has, 1 for a new one
 	Shards      int               // of the store (store.Options)
 	Lost        []string          // streams that the store may lack (store.Options)
@@ -183,7 +184,7 @@ func (b *Broker) openGateways(ctx context.Context) error {
 	}
 	var err error
 	b.Gateway, err = natsgateway.Serve(natsgateway.Options{
-		Conn: b.Options.Conn, Admit: b.admit, Sent: b.sent, MostUseless: b.Options.Limits.Useless, Flood: b.Parts.Registry.Reconnect, Isolated: b.Parts.Members.Isolated, Unread: b.Options.Metrics.Unread, Submit: b.Command.Submit, Call: b.Verbs.Call,
+		Conn: b.Options.Conn, Asked: cmp.Or(b.Options.Asked, b.Options.Conn), Shards: b.Parts.Store.Shards(), Seen: b.Available.Seen, Admit: b.admit, Sent: b.sent, MostUseless: b.Options.Limits.Useless, Flood: b.Parts.Registry.Reconnect, Isolated: b.Parts.Members.Isolated, Unread: b.Options.Metrics.Unread, Submit: b.Command.Submit, Call: b.Verbs.Call,
 		Members: b.Parts.Members, ID: b.Options.ID, Key: b.Command.Key(), Alone: b.Options.Alone, Traces: b.Options.Traces, Log: b.Options.Log,
 	})
 	if err != nil {

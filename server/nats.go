@@ -100,6 +100,7 @@ const (
 	brokerName  = "parley broker"
 	bulkName    = "parley reader"   // what it carries may be large, and delays no act
 	feedsName   = "parley follower" // what consumers deliver
+	askedName   = "parley counter"  // what principals ask of JetStream
 	calloutName = "parley login"
 	systemName  = "parley removal"
 )

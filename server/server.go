@@ -199,6 +199,10 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if err != nil {
 		return s, err
 	}
+	asked, err := s.connectBroker(o, askedName)
+	if err != nil {
+		return s, err
+	}
 	disconnect, suspected, err := s.openDisconnect(o)
 	if err != nil {
 		return s, err
@@ -222,7 +226,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	}
 	if s.Broker, err = OpenBroker(ctx, BrokerOptions{
 		Options: broker.Options{Signer: signer, Keys: s.keys.history, Dev: o.Dev, Alone: o.NATS == "", Policy: o.Policy, Limits: o.Limits, Lag: o.Lag, Metrics: s.probe.metrics(), Traces: s.export.Traces, Log: o.Log, Now: o.Now},
-		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Replicas: o.Replicas, Shards: o.Shards, Lost: o.Lost, Durable: s.durable(o), Broken: s.broken(), SyncedAfter: s.syncedAfter(o),
+		ID:      s.ID, Conn: inside, Bulk: bulk, Feeds: feeds, Asked: asked, Replicas: o.Replicas, Shards: o.Shards, Lost: o.Lost, Durable: s.durable(o), Broken: s.broken(), SyncedAfter: s.syncedAfter(o),
 		Escalations: o.Rules, Archive: o.Archive, ClaimTimeout: o.Claim, Standbys: o.Standby != nil, OpenRulings: o.OpenRulings, PrivateWebhooks: o.PrivateWebhooks || o.Dev, Similar: similar, Probe: probes(o.PrivateWebhooks || o.Dev), InboxAge: o.InboxAge,
 		Failed: s.fail, Disconnect: disconnect, Silent: suspected, Reconnect: func() { s.conns.reconnect(o.Log) },
 		Credentials: s.mode.credentials(s.keys), Reserved: reserved, SharedKeys: o.SharedKeys, KeySince: s.keys.since, Secret: s.keys.secret, DIDDocument: didDocuments(o.DIDHosts),

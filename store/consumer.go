@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -89,31 +88,6 @@ func (s *Store) AddSessionConsumer(ctx context.Context, c Consumer) (pending uin
 
 // ErrNoConsumer means that there is no consumer of this name.
 var ErrNoConsumer = errors.New("no such consumer")
-
-// OnPull calls saw with the name of a stream's consumer when somebody pulls from it. Of all
-// brokers, one receives each pull.
-func (s *Store) OnPull(stream string, saw func(consumer string)) (stop func(), err error) {
-	var pulls []*nats.Subscription
-	stop = func() {
-		for _, sub := range pulls {
-			_ = sub.Unsubscribe() // fails only on a connection that is closed
-		}
-	}
-	for _, p := range s.all(stream) {
-		prefix := "$JS.API.CONSUMER.MSG.NEXT." + p.name + "."
-		sub, err := s.nc.QueueSubscribe(prefix+"*", api.ServiceName, func(m *nats.Msg) { saw(strings.TrimPrefix(m.Subject, prefix)) })
-		if err != nil {
-			stop()
-			return nil, err
-		}
-		pulls = append(pulls, sub)
-	}
-	if err := s.nc.Flush(); err != nil {
-		stop()
-		return nil, err
-	}
-	return stop, nil
-}
 
 // WaitingPulls is how many pulls wait for messages of a consumer, if it is where a subject's messages are.
 func (s *Store) WaitingPulls(ctx context.Context, stream, subject, name string) (int, error) {

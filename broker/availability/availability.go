@@ -53,7 +53,7 @@ type Agents struct {
 	o      Options
 	bucket *store.Bucket
 	work   *background.Group
-	stops  []func()
+	stop   func()
 
 	mu   sync.RWMutex
 	seen map[performatives.Agent]*sighting
@@ -97,23 +97,15 @@ func (a *Agents) open(ctx context.Context) error {
 	if err := a.bucket.Watch(ctx, a.work, a.saw); err != nil {
 		return err
 	}
-	for _, listen := range []func() (func(), error){
-		func() (func(), error) { return a.o.Store.Bus().Listen(sightings, a.received) },
-		func() (func(), error) { return a.o.Store.OnPull(api.InboxStream, a.pulled) },
-	} {
-		stop, err := listen()
-		if err != nil {
-			return err
-		}
-		a.stops = append(a.stops, stop)
-	}
-	return nil
+	var err error
+	a.stop, err = a.o.Store.Bus().Listen(sightings, a.received)
+	return err
 }
 
 // Close stops watching.
 func (a *Agents) Close() {
-	for _, stop := range a.stops {
-		stop()
+	if a.stop != nil {
+		a.stop()
 	}
 	a.work.Close()
 }
@@ -151,14 +143,6 @@ func (a *Agents) find(agent performatives.Agent) *sighting {
 		a.seen[agent] = &sighting{}
 	}
 	return a.seen[agent]
-}
-
-// pulled takes a pull from an inbox, or from one session of it, for a sign of life.
-func (a *Agents) pulled(consumer string) {
-	token, _, _ := strings.Cut(consumer, "+")
-	if agent, err := performatives.ParseToken(token); err == nil {
-		a.Seen(agent)
-	}
 }
 
 // received takes what another broker saw.

@@ -141,7 +141,7 @@ func TestConsumers(t *testing.T) {
 	waiting, err := client.SubscribeSync(reply)
 	natskit.Must(t, err)
 	natskit.Must(t, client.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+api.InboxStream+"."+agent.Token(), reply, []byte(`{"batch":1,"expires":3600000000000}`)))
-	w.is(a, true, start)
+	a.Seen(agent)
 	js, err := jetstream.New(w.Connect())
 	natskit.Must(t, err)
 	pulls := func(n int) {

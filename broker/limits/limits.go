@@ -46,7 +46,7 @@ import (
 type Limits struct {
 	Rate         float64 // acts and api calls a second: 10,000
 	Burst        int     // of them at once after a pause: a tenth of the rate
-	Useless      int     // of them a second that are refused unread, or that nobody could answer, before its NATS connections are closed: 20,000
+	Useless      int     // of them a second that are refused unread, or that nobody could answer, and of pulls, before its NATS connections are closed: 20,000
 	InFlight     int     // of them that wait for their answer: 256
 	Sessions     int     // that it opened and that are not over: 10,000
 	Invitations  int     // of its organisation to another one that are not answered, in sessions: 256

@@ -12,7 +12,7 @@ import (
 // awayFor is how long who floods may not log in.
 const awayFor = 10 * time.Second
 
-// floods are what principals send that is refused unread, or dropped: NATS itself bounds nobody.
+// floods are what principals send that is refused unread or dropped, or that NATS answers: NATS itself bounds nobody.
 type floods struct {
 	mu      sync.Mutex
 	since   time.Time // the second that is counted
@@ -20,15 +20,15 @@ type floods struct {
 	away    map[performatives.Agent]time.Time // until when
 }
 
-// add counts one, and reports whether it is the first too many of a second.
-func (f *floods) add(sender performatives.Agent, most int, now time.Time) bool {
+// add counts some, and reports whether they are the first too many of a second.
+func (f *floods) add(sender performatives.Agent, n, most int, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.useless == nil || now.Sub(f.since) >= time.Second {
 		f.since, f.useless = now, map[performatives.Agent]int{}
 	}
-	f.useless[sender]++
-	if f.useless[sender] != most {
+	f.useless[sender] += n
+	if total := f.useless[sender]; total < most || total-n >= most {
 		return false
 	}
 	if f.away == nil {
@@ -49,9 +49,9 @@ func (f *floods) has(a performatives.Agent, now time.Time) bool {
 	return flooded && now.Before(until)
 }
 
-// useless counts a request that is refused unread, or dropped. Of too many, it closes their sender's connections.
-func (g *Gateway) useless(sender performatives.Agent) {
-	if !g.floods.add(sender, g.o.MostUseless, time.Now()) {
+// useless counts a request for so many. Of too many, it closes their sender's connections.
+func (g *Gateway) useless(sender performatives.Agent, n int) {
+	if !g.floods.add(sender, n, g.o.MostUseless, time.Now()) {
 		return
 	}
 	g.o.Log.Warn("a principal floods: its connections are closed, and it may log in again later", zap.String("agent", string(sender)), zap.Duration("after", awayFor))
@@ -73,7 +73,7 @@ func (g *Gateway) admit(r request, sender performatives.Agent, id performatives.
 	case err == nil:
 		release()
 	}
-	switch g.useless(sender); {
+	switch g.useless(sender, 1); {
 	case unanswerable(r):
 	case malformed != nil:
 		g.refuse(r, malformed)

@@ -16,7 +16,7 @@ func TestFloods(t *testing.T) {
 	now := time.Now()
 	for second := range 3 {
 		for range most - 1 {
-			if f.add(many, most, now) {
+			if f.add(many, 1, most, now) {
 				t.Fatalf("second %d: it floods by less than too many", second)
 			}
 		}
@@ -26,7 +26,7 @@ func TestFloods(t *testing.T) {
 	}
 	floods := 0
 	for range 2 * most {
-		if f.add(many, most, now) {
+		if f.add(many, 1, most, now) {
 			floods++
 		}
 	}

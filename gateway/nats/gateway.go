@@ -38,16 +38,22 @@ import (
 // Options say what is served.
 type Options struct {
 	Conn *nats.Conn
+	// Asked is another connection, which receives a copy of what principals ask of the streams of their inboxes, of
+	// which there are so many.
+	Asked  *nats.Conn
+	Shards int
 
 	// Admit lets one request of so many bytes of a principal in, or refuses it by the
 	// limits; session is "" for a call. release says that it was answered.
 	Admit func(sender performatives.Agent, session performatives.SessionID, size int) (release func(), err error)
 	// Sent charges a principal for an answer that left to it.
 	Sent func(to performatives.Agent, bytes int)
-	// MostUseless is how many requests of a principal may be refused unread, or dropped, in a second. Who waits for
-	// answers does not come near it. Of who sends more, Flood closes the connections; nil does not.
+	// MostUseless is how many requests of a principal may be refused unread or dropped, or be pulls, in a second. Who
+	// waits for answers does not come near it. Of who sends more, Flood closes the connections; nil does not.
 	MostUseless int
 	Flood       func(performatives.Agent)
+	// Seen says that a principal is there now.
+	Seen func(performatives.Agent)
 	// Isolated reports that acts must not be judged now.
 	Isolated func() bool
 	// Unread counts an act that is refused unread, by the refusal's code; nil does not.
@@ -73,6 +79,7 @@ type Gateway struct {
 	forward *forwarder
 	routes  *routes
 	floods  floods
+	asked   []*nats.Subscription
 	work    *background.Group
 
 	answered, refused atomic.Uint64
@@ -98,7 +105,7 @@ func Serve(o Options) (g *Gateway, err error) {
 	if g.routes, err = g.openRoutes(); err != nil {
 		return g, err
 	}
-	return g, g.openService()
+	return g, errors.Join(g.openAsked(), g.openService())
 }
 
 // Stop receives no more requests, and waits for those that were forwarded.
@@ -117,6 +124,9 @@ func (g *Gateway) Stop(ctx context.Context) error {
 
 // Close ends the gateway once the service is closed too.
 func (g *Gateway) Close() {
+	for _, s := range g.asked {
+		_ = s.Unsubscribe() // fails only on a connection that is closed
+	}
 	if g.forward != nil {
 		g.forward.close()
 	}
