@@ -109,7 +109,7 @@ var places = map[string]place{
 	"client/internal/web": plain("api", "performatives"),
 	"client/tender":       plain("api", "client", "client/negotiator", "performatives", "api/render", "session"),
 	"server/login":        plain("api", "internal/natslogin"),
-	"server/embedded":     plain("server/login", "api"),
+	"server/embedded":     plain("server/login", "api", "internal/background"),
 	"broker":              plain("api", "broker/approvals", "broker/archive", "broker/cluster", "broker/ledger", "broker/limits", "broker/reads", "broker/registry", "broker/sessionlist", "broker/timers", "delegation", "escalation", "internal/background", "internal/telemetry", "performatives", "schemas", "session", "session/agreement/inclusion", "session/modes", "session/transcript", "store"),
 	"inbox":               plain("api", "api/render", "delegation", "escalation", "gateway", "inbox/amount", "inbox/openid", "performatives", "session", "session/transcript"),
 	"store/backup":        plain("api", "internal/background", "store"),

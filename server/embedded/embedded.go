@@ -20,6 +20,8 @@
 package embedded
 
 import (
+	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -37,6 +39,7 @@ import (
 	"github.com/nats-io/nkeys"
 	"go.uber.org/zap"
 
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/server/login"
 )
 
@@ -76,6 +79,7 @@ type Options struct {
 	SyncInterval time.Duration
 
 	Shards int // of the store (store.Options); 0 is 1
+	Unread int // bytes that wait for all principals at most; 0 is 256 MiB
 
 	Broker    string           // public nkey ("U…") of the broker, the only user of account ASP
 	Callout   string           // public nkey ("U…") of the login service, in account AUTH
@@ -94,6 +98,7 @@ type Server struct {
 
 	fsynced func(time.Duration)
 	log     *logger
+	work    *background.Group
 
 	mu    sync.Mutex
 	files map[string]*blocks // by stream
@@ -122,7 +127,7 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	ns.SetLoggerV2(log, false, false, false)
-	s := &Server{nats: ns, dir: filepath.Join(o.StoreDir, "jetstream"), asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", fsynced: o.Fsynced, log: log, files: map[string]*blocks{}}
+	s := &Server{nats: ns, dir: filepath.Join(o.StoreDir, "jetstream"), asp: o.Authority.Account(login.BrokerAccount), websocket: o.Websocket != "", fsynced: o.Fsynced, log: log, work: background.New(), files: map[string]*blocks{}}
 	if dev != nil {
 		if err := dev.resolve(ns, o.Authority, o.Shards); err != nil {
 			return nil, fmt.Errorf("embedded: %w", err)
@@ -138,6 +143,9 @@ func Start(o Options) (*Server, error) {
 		s.Shutdown()
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
+	s.work.Go(func(ctx context.Context) {
+		s.boundUnread(ctx, o.Authority.Account(login.PrincipalsAccount), cmp.Or(o.Unread, maxUnread))
+	})
 	return s, nil
 }
 
@@ -200,6 +208,7 @@ const lastLogins = 250 * time.Millisecond
 // begins a login meanwhile. What was written last is fsynced, which nats-server leaves to the operating system:
 // the next start takes the end for a clean one, and looks for nothing that is missing.
 func (s *Server) Shutdown() {
+	s.work.Close()
 	s.nats.LameDuckShutdown()
 	s.nats.Shutdown()
 	s.nats.WaitForShutdown()

@@ -9,7 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/parley-asp/parley/server/embedded"
 	"github.com/parley-asp/parley/server/login"
@@ -34,6 +37,7 @@ type world struct {
 
 	authority *login.Authority
 	fsyncs    atomic.Int32 // that the server made
+	said      *observer.ObservedLogs
 }
 
 // own logs in as the only user of one of parley's accounts.
@@ -52,13 +56,15 @@ func start(t *testing.T, dev bool) *world {
 		alice: natskit.NewKey(t), bob: natskit.NewKey(t), login.OperatorName: natskit.NewKey(t),
 	}}
 	callout := natskit.NewKey(t)
+	core, said := observer.New(zap.WarnLevel)
+	w.said = said
 	var err error
 	var issuer nkeys.KeyPair
 	w.authority, issuer = natskit.NewLogins(t)
 	w.server, err = embedded.Start(embedded.Options{
-		StoreDir: w.store, Listen: "127.0.0.1:0", Dev: dev,
+		StoreDir: w.store, Listen: "127.0.0.1:0", Dev: dev, Unread: 8 << 20,
 		Broker: natskit.Public(t, w.owner), Callout: natskit.Public(t, callout), Authority: w.authority,
-		Log: zaptest.NewLogger(t), Fsynced: func(time.Duration) { w.fsyncs.Add(1) },
+		Log: zaptest.NewLogger(t, zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewTee(c, core) }))), Fsynced: func(time.Duration) { w.fsyncs.Add(1) },
 	})
 	natskit.Must(t, err)
 	t.Cleanup(w.server.Shutdown)
