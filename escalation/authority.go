@@ -19,14 +19,15 @@ import (
 type Bound struct {
 	performatives.RulingsAuthority
 	Escalation ID
-	Amounts    []string // paths to search for the amount if there is no termPath
-	Strict     bool     // without any path, no amount in the terms may be more; no path means two places
-	Escrow     *Amount  // the most that exact terms leave to an escrow, where no bound limits money; nil is anything
-	Denied     []Denial // since the last approval
-	Thread     *Thread  // that it is narrowed to; nil is the whole session
-	Else       *Bound   // what holds outside of the thread; nil is nothing
-	Sealed     bool     // for the other sides
-	Unopened   bool     // sealed, and its part is not here: nobody here knows what it allows
+	Amounts    []string           // paths to search for the amount if there is no termPath
+	Strict     bool               // without any path, no amount in the terms may be more; no path means two places
+	Escrow     *Amount            // the most that exact terms leave to an escrow, where no bound limits money; nil is anything
+	Shown      performatives.Hash // the terms of the commitment that was at stake; "" if it was none
+	Denied     []Denial           // since the last approval
+	Thread     *Thread            // that it is narrowed to; nil is the whole session
+	Else       *Bound             // what holds outside of the thread; nil is nothing
+	Sealed     bool               // for the other sides
+	Unopened   bool               // sealed, and its part is not here: nobody here knows what it allows
 }
 
 // A Thread is the offers of one type and subject between the same sides, and what counters
@@ -73,6 +74,7 @@ type Denial struct {
 	Escalation ID                 `json:"escalationId"`
 	Offer      string             `json:"referenceId"` // the offer that was at stake
 	Terms      performatives.Hash `json:"-"`           // of a proposal
+	Promises   performatives.Hash `json:"-"`           // the terms of a commitment
 }
 
 // A Pledge is what an act offers or agrees to.
@@ -81,6 +83,11 @@ type Pledge struct {
 	Escrow jsontext.Value     // the body of a commitment, whose escrow is an amount too
 	Offers []string           // ids of the offers that it agrees to
 	Terms  performatives.Hash // of the proposal's terms; "" if there is no proposal
+
+	// Promises is the body of a commitment, or of an amendment of one. A replay has none: these are judged since
+	// transcripts of format 8 exist.
+	Promises jsontext.Value
+	Promised performatives.Hash // the terms of Promises, if it is a commitment
 
 	Threads []Thread // that it is in
 }
@@ -105,7 +112,10 @@ func (b *Bound) SaysHowMuch(at time.Time) bool {
 // cannot be told from what was denied.
 func (b *Bound) Denies(p Pledge) (Denial, bool) {
 	for _, d := range b.Denied {
-		if len(p.Offers) == 0 || d.Terms != "" && d.Terms == p.Terms {
+		if len(p.Offers) == 0 || d.Terms != "" && d.Terms == p.Terms || d.Promises != "" && d.Promises == p.Promised {
+			return d, true
+		}
+		if p.Promised != "" && p.Terms == "" && d.Terms != "" { // a commitment that names no proposal
 			return d, true
 		}
 		for _, id := range p.Offers {
@@ -206,7 +216,7 @@ func (b *Bound) Exceeded(p Pledge) *Excess {
 			return excess
 		}
 	}
-	return nil
+	return b.promised(p)
 }
 
 // exactEscrow reports whether exact terms alone limit the escrow of a commitment, which they

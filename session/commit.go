@@ -1,9 +1,14 @@
 package session
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
@@ -32,6 +37,9 @@ func commits(t *Command) error {
 	if body.Terms == nil {
 		return nil
 	}
+	if err := t.keepsTerms(); err != nil {
+		return err
+	}
 	for i, o := range body.Terms.Obligations {
 		if p, ok := t.hasPart(o.Party); !ok || p.Role >= Approver {
 			return RefuseSchema(Fault{
@@ -52,6 +60,9 @@ func (t *Command) promises(promised []performatives.Obligation) error {
 	if err != nil {
 		return err
 	}
+	if err := t.promisesForItself(all); err != nil {
+		return err
+	}
 	parties := t.Sides()
 	if t.offering.To != "" {
 		parties = []performatives.Agent{t.Side, t.offering.To}
@@ -69,6 +80,67 @@ func (t *Command) promises(promised []performatives.Obligation) error {
 	}
 	if total > MostObligations {
 		return RefuseSchema(tooManyObligations(total))
+	}
+	return nil
+}
+
+// keepsTerms refuses a COMMIT that has another value for a term of the proposal which it carries out.
+func (t *Command) keepsTerms() error {
+	if t.Offer == nil || t.event.Replayed {
+		return nil
+	}
+	var agreed map[string]jsontext.Value
+	var body struct {
+		Terms map[string]jsontext.Value `json:"terms"`
+	}
+	if json.Unmarshal(t.Offer.Terms, &agreed) != nil || json.Unmarshal(t.Message.RawBody, &body) != nil {
+		return nil //nolint:nilerr // a commitment, and what is no object, has no terms to keep
+	}
+	var faults []Fault
+	for _, name := range slices.Sorted(maps.Keys(body.Terms)) {
+		is, has := agreed[name]
+		if name == "obligations" || name == "penalties" || !has || bytes.Equal(is, body.Terms[name]) || len(faults) == mostFaults {
+			continue
+		}
+		faults = append(faults, Fault{
+			Path: "/terms/" + name, Rule: "agreed",
+			Message: fmt.Sprintf("%q agrees to another %q: a COMMIT adds obligations and penalties, and changes no other term", t.Offer.ID, name),
+		})
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return RefuseSchema(faults...)
+}
+
+// promisesForItself refuses, in a mode in which nobody accepts a COMMIT, to leave out an obligation that was agreed, or
+// to add one of somebody else.
+func (t *Command) promisesForItself(promised []performatives.Obligation) error {
+	if t.Mode.Commits || t.Offer == nil || t.event.Replayed {
+		return nil
+	}
+	agreed, err := obligationsIn(t.Offer.Terms)
+	if err != nil {
+		agreed = nil // the offer promises nothing
+	}
+	among := func(all []performatives.Obligation, o performatives.Obligation) bool {
+		return slices.ContainsFunc(all, func(p performatives.Obligation) bool { return reflect.DeepEqual(o, p) })
+	}
+	for i, o := range promised {
+		if o.Party != t.Side && !among(agreed, o) {
+			return RefuseSchema(Fault{
+				Path: fmt.Sprintf("/terms/obligations/%d", i), Rule: "agreed",
+				Message: fmt.Sprintf("%s has accepted no such obligation in %q, and nobody accepts a COMMIT here: it adds obligations of its sender only", o.Party, t.Offer.ID),
+			})
+		}
+	}
+	for _, o := range agreed {
+		if !among(promised, o) {
+			return RefuseSchema(Fault{
+				Path: "/terms/obligations", Rule: "agreed",
+				Message: fmt.Sprintf("the obligation %q of %s was agreed with %q: a COMMIT with obligations has all of them", o.ID, o.Party, t.Offer.ID),
+			})
+		}
 	}
 	return nil
 }

@@ -61,6 +61,9 @@ func (t *Command) mayTake(target performatives.Agent) error {
 	if target == t.arbiter.Agent {
 		return Refuse(Unauthorized, "%s decides the disputes of this session, and acts for no side of it", target)
 	}
+	if t.arbiter.Agent != "" && target.Organisation() == t.arbiter.Agent.Organisation() && !t.event.Replayed {
+		return Refuse(Unauthorized, "%s is of the organisation of %s, which decides the disputes of this session", target, t.arbiter.Agent)
+	}
 	if org := target.Organisation(); org != t.Side.Organisation() && escalation.MayDecide(m, org) && t.partyTo(org) && !t.Before(2) {
 		return Refuse(Unauthorized, "%s may decide for %s, which is another party here: delegate to somebody who does not", target, org).
 			With(map[string]any{"targetAgent": target, "organisation": org})

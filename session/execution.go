@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
 )
@@ -96,6 +99,30 @@ func speaksFor(b *performatives.InformBody) bool {
 	return delivers || reports || kind == performatives.Waiver || kind == performatives.Dispute || kind == performatives.Reply
 }
 
+// keepsToOffer holds a delegate whose authority is limited to a proposal to the commitments that carry it out. It may
+// file any dispute, which binds nobody.
+func (t *Command) keepsToOffer() error {
+	if t.Grant == nil || t.Grant.Offer == "" || t.From.Role != Delegate || t.event.Replayed {
+		return nil
+	}
+	var commitment string
+	switch {
+	case t.obligation != nil:
+		commitment = t.obligation.Commitment
+	case t.ofDispute != nil && t.ofDispute.Sequence != t.Next:
+		commitment = t.ofDispute.Commitment
+	default:
+		return nil
+	}
+	if o, ok := t.State.Offer(commitment); ok && o.Kind == aCommitment {
+		commitment = o.Supersedes
+	}
+	if commitment == "" || !t.counters(commitment, t.Grant.Offer) {
+		return t.exceeded(fmt.Errorf("the authority is limited to the proposal %q and its counters, and this is of another commitment", t.Grant.Offer))
+	}
+	return nil
+}
+
 // obligationAbout finds an obligation that an INFORM names, and refuses who is no party of its commitment.
 func (t *Command) obligationAbout(commitment string, id performatives.ObligationID) (*Obligation, error) {
 	c, ok := t.Commitment(commitment)
@@ -144,7 +171,21 @@ func (t *Command) executes() error {
 	if w, ok := inform.Waiver(); ok {
 		return t.waives(w)
 	}
+	if kind := inform.Kind(); kind == performatives.Result || kind == performatives.Progress {
+		return t.namesCommitment(inform)
+	}
 	return t.judgesDispute()
+}
+
+// namesCommitment refuses a result or a progress that names an obligation and not its commitment: it would deliver nothing.
+func (t *Command) namesCommitment(inform *performatives.InformBody) error {
+	var data struct {
+		Obligation jsontext.Value `json:"obligation"`
+	}
+	if t.event.Replayed || json.Unmarshal(inform.Data, &data) != nil || data.Obligation == nil {
+		return nil //nolint:nilerr // data that is no object names no obligation
+	}
+	return RefuseSchema(Fault{Path: "/data/commitmentId", Rule: "required", Message: "data.commitmentId is required beside data.obligation"})
 }
 
 // executed carries out an INFORM about a commitment or a dispute.

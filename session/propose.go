@@ -76,9 +76,11 @@ func (s *State) threadKey(o *Offer) string {
 func offersBound(t *Command, b *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // its act says so
 	thread := t.threadOf(&Offer{Type: body.Type, Subject: body.Subject, Line: body.ProposalID, Side: t.Side, To: t.Message.Recipient})
-	return escalation.Pledge{
-		Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms), Threads: []escalation.Thread{thread},
-	}, !t.Before(3) || b.Names(t.Message.RawBody)
+	p := escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms), Threads: []escalation.Thread{thread}}
+	if t.executing {
+		p.Promises = t.Message.RawBody
+	}
+	return p, !t.Before(3) || b.Names(t.Message.RawBody)
 }
 
 // until puts a wall-clock time on the session's clock; nil is never.

@@ -199,7 +199,8 @@ func (t *Command) allow(item *escalation.Item) {
 		t.bounds = t.bounds.Without(item.Principal)
 		return
 	}
-	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed}
+	o, _ := t.State.Offer(item.Offer)
+	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed, Shown: promisedBy(o)}
 	if item.Route != nil {
 		bound.Amounts = item.Route.Amounts
 	}
@@ -207,7 +208,6 @@ func (t *Command) allow(item *escalation.Item) {
 		bound.Escrow = cmp.Or(item.Amount, &escalation.Amount{})
 	}
 	if all.Scope == performatives.ThreadScope && !t.Before(3) {
-		o, _ := t.State.Offer(item.Offer)
 		t.narrow(bound, t.threadsOf(o)[0], item.Principal) // mayApprove has seen to it
 	}
 	t.bounds = t.bounds.With(item.Principal, bound)
@@ -239,7 +239,8 @@ func (t *Command) deny(item *escalation.Item) {
 	if old, some := t.bounds.Get(item.Principal); some {
 		bound = *old
 	}
-	bound.Denied = append(slices.Clip(bound.Denied), escalation.Denial{Escalation: item.ID, Offer: item.Offer, Terms: item.Terms})
+	o, _ := t.State.Offer(item.Offer)
+	bound.Denied = append(slices.Clip(bound.Denied), escalation.Denial{Escalation: item.ID, Offer: item.Offer, Terms: item.Terms, Promises: promisedBy(o)})
 	t.bounds = t.bounds.With(item.Principal, &bound)
 }
 
@@ -256,7 +257,10 @@ func (t *Command) withinRuling() error {
 	if !limited {
 		return nil
 	}
-	if d, denied := bound.Denies(pledge); denied && (t.Act == performatives.Accept || t.Act == performatives.Commit) {
+	if t.event.Replayed { // what is judged of a commitment only since this release
+		pledge.Promises, pledge.Promised = nil, ""
+	}
+	if d, denied := t.denied(bound, pledge); denied {
 		return Refuse(AuthorityExceeded, "a human has denied %q, and this %s would agree to it or cannot be told from it: ESCALATE for an approval", d.Offer, t.Act).
 			With(map[string]any{"escalationId": d.Escalation, "decision": performatives.Denied, "referenceId": d.Offer})
 	}
@@ -271,11 +275,15 @@ func (t *Command) withinRuling() error {
 	if bound == nil || bound.Empty() {
 		return nil
 	}
+	more := bound.Exceeded(pledge)
 	says := map[string]any{"escalationId": bound.Escalation, "authority": bound.RulingsAuthority}
+	if org := t.Side.Organisation(); bound.Sealed && t.From.Agent.Organisation() != org && (more != nil || bound.Expired(t.At)) {
+		return Refuse(AuthorityExceeded, "this %s is not within what a human of %s allows, which is sealed for others: ask %s", t.Act, org, t.Side).
+			With(map[string]any{"escalationId": bound.Escalation})
+	}
 	if bound.Expired(t.At) {
 		return Refuse(AuthorityExceeded, "the authority of the ruling, %s, is over: ESCALATE for another", bound).With(says)
 	}
-	more := bound.Exceeded(pledge)
 	if more == nil || more.Amount == nil && t.Act == performatives.Propose && t.Before(2) {
 		return nil
 	}
@@ -294,48 +302,4 @@ func (t *Command) withinRuling() error {
 // word for what it allowed.
 func (t *Command) trusts(bound *escalation.Bound) bool {
 	return bound != nil && bound.Unopened && t.event.Replayed
-}
-
-// pledge is what agreeing to an offer agrees to: of a commitment also its escrow,
-// and the proposal that it carries out.
-func (s *State) pledge(o *Offer) escalation.Pledge {
-	p := escalation.Pledge{Bodies: []jsontext.Value{o.Body}}
-	if o.ID != "" {
-		p.Offers = []string{o.ID}
-	}
-	of := o
-	if o.Kind == aCommitment {
-		p.Escrow = o.Body
-		if of, _ = s.Offer(o.Supersedes); of == nil || !of.IsProposal() {
-			return p
-		}
-		p.Bodies, p.Offers = append(p.Bodies, of.Body), append(p.Offers, of.ID)
-	}
-	if of.IsProposal() {
-		p.Terms, p.Threads = performatives.HashOf(of.Terms), s.threadsOf(of)
-	}
-	return p
-}
-
-// threadsOf is the thread of a proposal, or of the one that a commitment carries out; none
-// where there is none.
-func (s *State) threadsOf(o *Offer) []escalation.Thread {
-	if o != nil && o.Kind == aCommitment {
-		o, _ = s.Offer(o.Supersedes)
-	}
-	if o == nil || !o.IsProposal() {
-		return nil
-	}
-	return []escalation.Thread{s.threadOf(o)}
-}
-
-// threadOf is the thread of a proposal.
-func (s *State) threadOf(o *Offer) escalation.Thread {
-	thread := escalation.Thread{Type: o.Type, Subject: o.Subject, Line: o.Line}
-	if to, _ := s.parties.Get(o.To); s.principals > 2 && to.Agent != "" && to.Role <= Invitee {
-		sides := []string{string(o.Side), string(o.To)}
-		slices.Sort(sides)
-		thread.Between = strings.Join(sides, " ")
-	}
-	return thread
 }

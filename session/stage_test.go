@@ -26,6 +26,7 @@ var principals = map[string]performatives.Agent{
 	"alpha": "agent://acme.com/procurement/alpha",
 	"beta":  "agent://widgets.co/sales/beta",
 	"gamma": "agent://gadgets.io/gamma",
+	"gary":  "agent://gadgets.io/gary",
 	"delta": "agent://acme.com/legal/delta",
 	"delia": "agent://widgets.co/pricing/delia",
 	"dora":  "agent://widgets.co/pricing/dora",

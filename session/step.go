@@ -87,6 +87,7 @@ func (t *Command) judge() error {
 		(*Command).authorised,
 		(*Command).fitsMode,
 		(*Command).refers,
+		(*Command).keepsToOffer,
 	} {
 		if err := check(t); err != nil {
 			return err

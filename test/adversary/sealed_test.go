@@ -136,6 +136,13 @@ func TestSealedFromEverywhere(t *testing.T) {
 	if got := w.Send("POST", path+"/messages", w.Tokens[seller], `{"performative":"INFORM","body":{"type":"resolution","data":{"escalationId":"`+string(asked.Message)+`","decision":"denied"}}}`); shows(string(got.Body), append(marks, quiet)...) {
 		t.Errorf("a refusal of the other side says %s", got.Body)
 	}
+	outside := performatives.Agent("agent://help.example/counsel") // who may act for the buyer, and is not of its organisation
+	_, err = w.OperatorClient().AddHosted(w.Ctx, api.Card{Agent: outside})
+	testkit.Must(t, err)
+	says(buyer, "DELEGATE", `{"targetAgent":"`+string(outside)+`","scope":"the price","authority":"full"}`)
+	if got := w.Send("POST", path+"/messages", w.Token(api.AddToken{Agent: outside}), `{"performative":"COUNTER","body":{"proposalId":"p2","referenceId":"p1","terms":{"price":{"amount":999146285017,"currency":"USD"}}}}`); got.StatusCode != http.StatusForbidden || shows(string(got.Body), marks...) {
+		t.Errorf("the refusal of a delegate of another organisation says %d %s", got.StatusCode, got.Body)
+	}
 	says(buyer, "COUNTER", `{"proposalId":"p2","referenceId":"p1","terms":{"price":{"amount":400000,"currency":"USD"}}}`)
 	says(seller, "ACCEPT", `{"referenceId":"p2"}`)
 	closed := says(buyer, "CLOSE", `{"outcome":"completed"}`)

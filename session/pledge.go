@@ -1,0 +1,88 @@
+package session
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/parley-asp/parley/escalation"
+	"github.com/parley-asp/parley/performatives"
+)
+
+// pledge is what agreeing to an offer agrees to: of a commitment also its escrow,
+// and the proposal that it carries out.
+func (s *State) pledge(o *Offer) escalation.Pledge {
+	p := escalation.Pledge{Bodies: []jsontext.Value{o.Body}}
+	if o.ID != "" {
+		p.Offers = []string{o.ID}
+	}
+	of := o
+	if o.Kind == anAmendment {
+		p.Promises = o.Body
+	}
+	if o.Kind == aCommitment {
+		p.Escrow, p.Promises, p.Promised = o.Body, o.Body, promisedBy(o)
+		if of, _ = s.Offer(o.Supersedes); of == nil || !of.IsProposal() {
+			return p
+		}
+		p.Bodies, p.Offers = append(p.Bodies, of.Body), append(p.Offers, of.ID)
+	}
+	if of.IsProposal() {
+		p.Terms, p.Threads = performatives.HashOf(of.Terms), s.threadsOf(of)
+	}
+	return p
+}
+
+// promisedBy is the hash of a commitment's terms, "" of another offer or none.
+func promisedBy(o *Offer) performatives.Hash {
+	if o == nil || o.Kind != aCommitment {
+		return ""
+	}
+	var body struct {
+		Terms jsontext.Value `json:"terms"`
+	}
+	if json.Unmarshal(o.Body, &body) != nil || body.Terms == nil {
+		return ""
+	}
+	return performatives.HashOf(body.Terms)
+}
+
+// threadsOf is the thread of a proposal, or of the one that a commitment carries out; none
+// where there is none.
+func (s *State) threadsOf(o *Offer) []escalation.Thread {
+	if o != nil && o.Kind == aCommitment {
+		o, _ = s.Offer(o.Supersedes)
+	}
+	if o == nil || !o.IsProposal() {
+		return nil
+	}
+	return []escalation.Thread{s.threadOf(o)}
+}
+
+// threadOf is the thread of a proposal.
+func (s *State) threadOf(o *Offer) escalation.Thread {
+	thread := escalation.Thread{Type: o.Type, Subject: o.Subject, Line: o.Line}
+	if to, _ := s.parties.Get(o.To); s.principals > 2 && to.Agent != "" && to.Role <= Invitee {
+		sides := []string{string(o.Side), string(o.To)}
+		slices.Sort(sides)
+		thread.Between = strings.Join(sides, " ")
+	}
+	return thread
+}
+
+// denied finds the denial of what the act agrees to, or of the terms that it offers.
+func (t *Command) denied(bound *escalation.Bound, pledge escalation.Pledge) (escalation.Denial, bool) {
+	switch {
+	case t.Act == performatives.Accept, t.Act == performatives.Commit:
+		return bound.Denies(pledge)
+	case t.event.Replayed || pledge.Terms == "": // offers are judged only since this release
+		return escalation.Denial{}, false
+	}
+	i := slices.IndexFunc(bound.Denied, func(d escalation.Denial) bool { return d.Terms == pledge.Terms })
+	if i < 0 {
+		return escalation.Denial{}, false
+	}
+	return bound.Denied[i], true
+}
