@@ -88,6 +88,9 @@ func (c *call) say(ctx context.Context, a addressed, p act.Performative, members
 	if err != nil {
 		return said{}, err
 	}
+	if a.Session == "" {
+		c.shows(accepted.Session, accepted.Sequence)
+	}
 	s := said{Acceptance: accepted, Reference: body.ID(accepted.Message)}
 	if !accepted.State.Over() {
 		s.Next = waitNext(accepted, "to hear the answer")

@@ -9,8 +9,9 @@
 //     are allowed in the state that the session is in.
 //   - What others wrote never reaches a description, a prompt or an instruction. In results it
 //     is quoted, labelled with its author, and its invisible characters are escaped.
-//   - The server holds nothing for a client between two requests, so any broker may answer the
-//     next one, and a client that waits loses nothing when a broker restarts.
+//   - The server holds nothing that a client needs between two requests, so any broker may answer
+//     the next one, and a client that waits loses nothing when a broker restarts. It remembers how
+//     far it showed a session, so that nothing is decided unseen.
 package mcpgateway
 
 import (
@@ -69,7 +70,7 @@ func New(o Options) *mcp.Server {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	g := &server{o}
+	g := &server{o: o}
 	told := textsOf(o.AllTools)
 	options := &mcp.ServerOptions{Instructions: told.instructions, Capabilities: &mcp.ServerCapabilities{}}
 	if o.Change != nil {
@@ -86,18 +87,22 @@ func New(o Options) *mcp.Server {
 	return s
 }
 
-type server struct{ o Options }
+type server struct {
+	o    Options
+	seen seen
+}
 
 // A call is one request of a client.
 type call struct {
 	Caller
-	log *zap.Logger
+	log  *zap.Logger
+	seen *seen
 }
 
 // enter finds who calls.
 func (g *server) enter(ctx context.Context, extra *mcp.RequestExtra) (context.Context, context.CancelFunc, *call, error) {
 	ctx, cancel, caller, err := g.o.Caller(ctx, extra)
-	return ctx, cancel, &call{caller, g.o.Log}, err
+	return ctx, cancel, &call{caller, g.o.Log, &g.seen}, err
 }
 
 // ask calls a verb and reads its reply.

@@ -225,6 +225,7 @@ func TestMCPKitRefusals(t *testing.T) {
 	buyer.respond(id, "ask", anything{"fills": anything{"subject": "do you deliver?", "queryType": "delivery"}})
 	vendor.respond(id, "answer", anything{"message": "on Mondays"})
 	refused(vendor, "own_proposal", anything{"action": "accept"})
+	buyer.call("get_negotiation", anything{"negotiationId": id})
 	buyer.respond(id, "reject", anything{"reason": "too expensive"})
 	for _, action := range []string{"accept", "counter", "reject", "clarify"} {
 		if text := refused(buyer, "proposal_unknown", anything{"action": action, "terms": anything{"price": 5}, "message": "m"}); !strings.Contains(text, "nothing waits for your "+strings.ToUpper(action)+". Allowed for you: PROPOSE, ") {
@@ -346,6 +347,7 @@ func TestMCPKitCarriesOut(t *testing.T) {
 		}
 	}
 	vendor.respond(id, "deliver", anything{"fills": anything{"data.quantity": 6}})
+	buyer.call("get_negotiation", anything{"negotiationId": id})
 	buyer.respond(id, "accept", nil)
 	buyer.respond(id, "waive", anything{"message": "six are enough"})
 	if closed := buyer.respond(id, "close", nil); closed.State != session.Closed.String() {

@@ -67,6 +67,11 @@ func (c *call) move(ctx context.Context, args jsontext.Value) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	if q.Reference == "" && q.IfHead == "" && q.Fills["referenceId"] == nil && m.Reference != "" && gateway.Answers(p) {
+		if err := c.unseen(ctx, &now, m.Reference); err != nil {
+			return result{}, err
+		}
+	}
 	body, err := q.body(p, m, &now)
 	if err != nil {
 		return result{}, err
@@ -120,7 +125,7 @@ func (q *chosen) choose(p act.Performative, now *api.Snapshot) (api.Move, error)
 	if reference == "" && len(about) > 1 {
 		waits := slices.DeleteFunc(slices.Clone(about), func(id string) bool {
 			return !slices.ContainsFunc(now.Open, func(o api.OpenItem) bool {
-				return o.ID == id && (slices.Contains(o.For, now.You.Agent) || slices.Contains(o.For, now.You.OnBehalfOf))
+				return o.ID == id && waitsFor(o, now.You)
 			})
 		})
 		if len(waits) != 1 {

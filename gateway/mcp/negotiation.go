@@ -49,6 +49,9 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	if err != nil {
 		return result{}, err
 	}
+	if len(said) > 0 {
+		c.shows(q.ID, said[len(said)-1].Sequence)
+	}
 	source, candidate := negotiation.Sides(&view)
 	mine := source == c.Agent() || now.You.OnBehalfOf == source
 	turns := []turn{}
@@ -173,6 +176,9 @@ func (c *call) respond(ctx context.Context, args jsontext.Value) (result, error)
 	response, err := negotiation.Decision{Action: q.Action, Message: q.Message, Assessment: assessment, Terms: q.Terms}.Response(c.Agent(), view)
 	if err != nil {
 		return result{}, session.Refuse(session.MalformedEnvelope, "%s", err)
+	}
+	if err := c.answersShown(ctx, q.ID, response); err != nil {
+		return result{}, err
 	}
 	if _, err := ask(ctx, c, api.TurnPickup, api.PickUpTurn{Session: q.ID, Worker: c.Worker()}); err != nil {
 		return result{}, err

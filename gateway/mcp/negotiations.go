@@ -138,7 +138,9 @@ func (c *call) list(ctx context.Context, args jsontext.Value) (result, error) {
 				if err != nil {
 					return result{}, err
 				}
-				fit.To(&one, maxRow)
+				if !fit.To(&one, maxRow) && one.Action != nil {
+					c.shows(s.Session, s.LastTurn)
+				}
 				rows = append(rows, one)
 			}
 		}

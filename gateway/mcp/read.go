@@ -94,6 +94,7 @@ func (c *call) transcript(ctx context.Context, args jsontext.Value) (result, err
 	b.WriteString(". " + notice + "\n")
 	for _, e := range all {
 		b.WriteString(e.quoted())
+		c.shows(q.Session, e.Sequence)
 	}
 	return result{value: struct {
 		Session act.SessionID `json:"sessionId"`

@@ -49,7 +49,7 @@ type failure struct {
 	Code    any      `json:"code,omitzero"`
 	State   string   `json:"state,omitzero"`   // that the session is in
 	Allowed []string `json:"allowed,omitzero"` // tools that are allowed in it; of the kit, moves
-	Now     *view    `json:"now,omitzero"`     // of the kit: what to decide on anew, as it went on
+	Now     *view    `json:"now,omitzero"`     // what to decide on anew, as it went on
 }
 
 // refused is a refusal as a model can act on it. It comes as text alone: clients hold a value to
@@ -67,8 +67,10 @@ func (c *call) refused(ctx context.Context, t tool, args jsontext.Value, err err
 		if t.moves {
 			f.Allowed = actionsOf(now.Moves)
 		}
-		if v, err := c.viewOf(now, false); err == nil && t.moves && refusal.Code == session.ChainConflict {
-			f.Now = &v
+		if t.plain && refusal.Code == session.ChainConflict {
+			if v, err := c.viewOf(now, false); err == nil {
+				f.Now = &v
+			}
 		}
 	}
 	data, err := json.Marshal(f, json.Deterministic(true))

@@ -187,7 +187,11 @@ func (c *call) viewOf(now *api.Snapshot, brief bool) (view, error) {
 	if now.Truncated {
 		v.Cut = "parley://session/" + string(now.Session)
 	}
-	return v, c.addSaid(&v, now, brief)
+	if err := c.addSaid(&v, now, brief); err != nil {
+		return v, err
+	}
+	c.shows(now.Session, now.Head.N)
+	return v, nil
 }
 
 // addSaid adds what was said last; to a brief view, by the others.

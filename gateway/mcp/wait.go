@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -135,7 +134,7 @@ func (c *call) found(ctx context.Context, found api.WaitedTurn, id act.SessionID
 		w.Status = waitNews
 	}
 	for _, item := range now.Open {
-		if w.Status == waitTurn && w.Reference == "" && (slices.Contains(item.For, now.You.Agent) || slices.Contains(item.For, now.You.OnBehalfOf)) {
+		if w.Status == waitTurn && w.Reference == "" && waitsFor(item, now.You) {
 			w.Reference = item.ID
 		}
 	}
@@ -161,6 +160,7 @@ func (c *call) found(ctx context.Context, found api.WaitedTurn, id act.SessionID
 	if n := len(w.Entries); n > maxShown {
 		w.Entries, w.Truncated = w.Entries[n-maxShown:], true
 	}
+	c.shows(now.Session, now.Head.N)
 	for _, e := range w.Entries {
 		if e.From != c.Agent() {
 			w.Act = e.Performative

@@ -1,0 +1,119 @@
+package mcpgateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway"
+	act "github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+)
+
+// maxSeen is how many sessions of callers are remembered, at most.
+const maxSeen = 8192
+
+// seen remembers how far tools showed a session to a caller last, in two halves: once the younger half
+// is full it becomes the older one. What is forgotten is as never shown. The zero seen is empty.
+type seen struct {
+	mu             sync.Mutex
+	younger, older map[seenKey]uint64 // sequence numbers
+}
+
+// A seenKey is the hash of a caller and a session.
+type seenKey [sha256.Size]byte
+
+func (c *call) seenKey(id act.SessionID) seenKey {
+	return sha256.Sum256([]byte(strings.Join([]string{string(c.Agent()), c.Worker(), string(id)}, "\n")))
+}
+
+// newest is the newest entry that was shown; false is none.
+func (s *seen) newest(k seenKey) (uint64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n, there := s.younger[k]; there {
+		return n, true
+	}
+	n, there := s.older[k]
+	return n, there
+}
+
+// put remembers that a session was shown up to an entry.
+func (s *seen) put(k seenKey, n uint64) {
+	before, _ := s.newest(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.younger == nil || len(s.younger) >= maxSeen/2 {
+		s.older, s.younger = s.younger, map[seenKey]uint64{}
+	}
+	s.younger[k] = max(before, s.younger[k], n)
+}
+
+// shows remembers that a session is shown to the caller up to an entry.
+func (c *call) shows(id act.SessionID, n uint64) { c.seen.put(c.seenKey(id), n) }
+
+// reoffers are the acts that change what an answer without a referenceId would be about.
+var reoffers = []string{act.Propose.String(), act.Counter.String(), act.Commit.String(), act.Withdraw.String()}
+
+// answersShown refuses an answer of Index's tool, which names nothing, unless what it is about is all that
+// waits for the caller, and was shown.
+func (c *call) answersShown(ctx context.Context, id act.SessionID, answer api.RespondTurn) error {
+	var body struct {
+		Reference string `json:"referenceId"`
+	}
+	if !gateway.Answers(act.Parse(answer.Performative)) {
+		return nil
+	}
+	if err := json.Unmarshal(answer.Body, &body); err != nil {
+		return err
+	}
+	now, err := ask(ctx, c, api.SessionSnapshot, api.GetSnapshot{Session: id})
+	if err != nil {
+		return err
+	}
+	waits := []string{}
+	for _, o := range now.Open {
+		if slices.Contains(gateway.Offered, o.Kind) && waitsFor(o, now.You) {
+			waits = append(waits, o.ID)
+		}
+	}
+	if len(waits) > 1 {
+		why := "says which, as accept, counter and reject take it: " + strings.Join(waits, ", ")
+		return unreadable(&act.Malformed{Path: "/referenceId", Why: why})
+	}
+	return c.unseen(ctx, &now, body.Reference)
+}
+
+// waitsFor reports whether what is open waits for the caller.
+func waitsFor(o api.OpenItem, you api.SnapshotCaller) bool {
+	return slices.Contains(o.For, you.Agent) || slices.Contains(o.For, you.OnBehalfOf)
+}
+
+// unseen refuses an answer for which the gateway chose what it refers to, if that may be something else than
+// what the caller was shown: it, or another offer, came after.
+func (c *call) unseen(ctx context.Context, now *api.Snapshot, reference string) error {
+	shown, known := c.seen.newest(c.seenKey(now.Session))
+	if !known || now.Head.N <= shown || len(now.Others) == 0 { // those who have yet to accept a delegation read nothing
+		return nil
+	}
+	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: now.Session, Since: shown + 1, Limit: maxEntries})
+	if err != nil {
+		return err
+	}
+	entries, err := page.Entries()
+	if err != nil {
+		return err
+	}
+	changed := page.Next != nil || slices.ContainsFunc(entries, func(e api.Entry) bool {
+		return e.From != c.Agent() && (slices.Contains(reoffers, e.Performative) || string(e.ID) == reference)
+	})
+	if !changed {
+		return nil
+	}
+	return session.Refuse(session.ChainConflict, "what is offered changed after it was shown to you, and nothing was said: decide on the view as it is now, or give a referenceId")
+}
