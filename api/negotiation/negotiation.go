@@ -82,6 +82,8 @@ func (d Decision) check(invited bool) (reasoning string, err error) {
 	switch {
 	case !slices.Contains(actions, d.Action):
 		return "", errors.New("action is one of propose, counter, accept, reject, question")
+	case len(d.Terms) > 0 && (d.Action == accept || d.Action == reject):
+		return "", fmt.Errorf("%s takes no terms: counter offers other terms", d.Action)
 	case invited && d.Action != accept && d.Action != reject:
 		return "", ErrInvited
 	case invited && len(d.Assessment) == 0:

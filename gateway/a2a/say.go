@@ -250,6 +250,9 @@ func (s said) act(c call, at snapshot) (api.Say, error) {
 			delete(body, name)
 		}
 	}
+	if body["terms"] != nil && (act == performatives.Accept || act == performatives.Reject) {
+		return api.Say{}, invalid("data.terms are no part of %s: counter offers other terms", strings.ToLower(act.String()))
+	}
 	if s.action["action"] == "question" && body["referenceId"] == nil {
 		if waiting, _ := at.waiting(c.Agent); len(waiting) == 0 {
 			act = performatives.Query // there is no offer to ask about

@@ -19,6 +19,9 @@ import (
 // body is what a move says. It depends on what it refers to and on the arguments, not on where the
 // session is, so that a repeat says the same.
 func (q *chosen) body(p act.Performative, m api.Move, now *api.Snapshot) (map[string]jsontext.Value, error) {
+	if len(q.Terms) > 0 && !slices.Contains([]act.Performative{act.Propose, act.Counter, act.Commit}, p) {
+		return nil, unreadable(&act.Malformed{Path: "/terms", Why: "are no part of " + q.Action + ": counter offers other terms"})
+	}
 	body := map[string]any{}
 	if m.Reference != "" && p != act.Inform {
 		body["referenceId"] = m.Reference

@@ -127,6 +127,27 @@ func TestMCPOpenerSawNothing(t *testing.T) {
 	buyer.refused("respond_to_negotiation", "chain_conflict", anything{"negotiationId": opened.ID, "action": "accept"})
 }
 
+// An acceptance of other terms is none.
+func TestMCPAcceptTakesNoTerms(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	kit, all, id := w.trader(cron).assistant, w.assistant(w.Tokens[cron]), w.offered()
+	for _, action := range []string{"accept", "reject"} {
+		plain := anything{"negotiationId": id, "action": action, "reason": "r", "terms": anything{"price": 1}}
+		index := assessed(id, action)
+		index["terms"] = plain["terms"]
+		for name, text := range map[string]string{
+			"kit":          textOf(kit.refused("respond_to_negotiation", "malformed", plain)),
+			"kit as Index": textOf(kit.refused("respond_to_negotiation", "malformed", index)),
+			"all":          textOf(all.refused("respond_to_negotiation", "malformed", index)),
+		} {
+			if !strings.Contains(text, "counter offers other terms") {
+				t.Errorf("%s: %s with terms is refused %s", name, action, text)
+			}
+		}
+	}
+}
+
 // Of two offers an acceptance that names none asks which, by Index's tool as well.
 func TestMCPAsksWhichOffer(t *testing.T) {
 	t.Parallel()
