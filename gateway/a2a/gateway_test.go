@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/go-json-experiment/json"
@@ -465,6 +466,43 @@ func TestA2AEnds(t *testing.T) {
 	w.rpc(w.Tokens[cron], "GetTask", fmt.Sprintf(`{"id":%q}`, matched.ID), &got)
 	if got.Status.State != "TASK_STATE_REJECTED" || len(got.Artifacts) != 1 || got.Artifacts[0].Name != "outcome" {
 		t.Errorf("a rejected match is %+v", got)
+	}
+}
+
+// COMMITMENTS.md C1: what was accepted in a session that is abandoned, fails, runs out or is cancelled made no
+// agreement, and its task is not completed.
+func TestA2ANoAgreement(t *testing.T) {
+	t.Parallel()
+	clock := &testkit.Clock{}
+	w := newWorld(t, testkit.Options{Now: clock.Now})
+	for name, of := range map[string]struct {
+		end         func(id string)
+		state, says string
+		agreements  int
+	}{
+		"abandoned": {func(id string) { w.asSeller(id, `{"performative":"CLOSE","body":{"outcome":"abandoned"}}`) }, "TASK_STATE_CANCELED", "abandoned", 0},
+		"failed":    {func(id string) { w.asSeller(id, `{"performative":"CLOSE","body":{"outcome":"failed"}}`) }, "TASK_STATE_CANCELED", "failed", 0},
+		"cancelled": {func(id string) { w.rpc(w.Tokens[cron], "CancelTask", fmt.Sprintf(`{"id":%q}`, id), nil) }, "TASK_STATE_CANCELED", "abandoned", 0},
+		"completed": {func(id string) { w.asSeller(id, `{"performative":"CLOSE","body":{"outcome":"completed"}}`) }, "TASK_STATE_COMPLETED", "", 1},
+		"timed out": {func(string) { clock.Advance(31 * 24 * time.Hour) }, "TASK_STATE_FAILED", "timeout", 0},
+	} {
+		id := w.says(name, "", `{"data":{"action":"open","purpose":"cups"}}`).ID
+		w.asSeller(id, acceptsInvitation)
+		for price, subject := range []string{"cups", "lids"} {
+			w.asSeller(id, fmt.Sprintf(`{"performative":"PROPOSE","body":{"proposalId":%q,"type":"offer","subject":%[1]q,"terms":{"price":%d}}}`, subject, price))
+		}
+		w.says(name+"2", id, `{"data":{"action":"accept","referenceId":"cups"}}`)
+		of.end(id)
+		var got task
+		testkit.Eventually(t, name, func() bool {
+			got = task{}
+			w.rpc(w.Tokens[cron], "GetTask", fmt.Sprintf(`{"id":%q}`, id), &got)
+			return got.Status.State != "TASK_STATE_INPUT_REQUIRED"
+		})
+		text := got.Status.Message.Parts[0].Text()
+		if got.Status.State != of.state || !strings.Contains(text, of.says) || strings.Contains(text, "There is an agreement") != (of.agreements > 0) || len(got.Artifacts) != 1+of.agreements {
+			t.Errorf("%s is %s, %q, with %d artifacts", name, got.Status.State, text, len(got.Artifacts))
+		}
 	}
 }
 

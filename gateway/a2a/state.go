@@ -66,9 +66,29 @@ func (s snapshot) asked() (q question) {
 	return q
 }
 
-// agreed reports whether something was accepted in the task, or its session ended with an agreement.
+// agreed reports whether the task was over once something was accepted, or made an agreement, or completed a
+// session that had one. What was accepted in a session that is abandoned is none.
 func (s snapshot) agreed() bool {
-	return s.over || s.view.Accepted > 0 && s.view.Accepted >= s.first || s.view.Closing == "agreed" || s.number > 1 && s.view.Closing == "completed"
+	return s.over || slices.ContainsFunc(s.agreements, s.made) || s.number > 1 && len(s.agreements) > 0 && s.view.Closing == performatives.Completed
+}
+
+// made reports whether an agreement is of the task, not of another one of the session.
+func (s snapshot) made(a api.AgreementRow) bool { return s.first <= a.Sequence && a.Sequence <= s.end }
+
+// addAgreements adds those that the session has made.
+func (s *snapshot) addAgreements(ctx context.Context, c call) error {
+	if s.view.Accepted == 0 && !s.view.State.Over() {
+		return nil
+	}
+	q := api.ListAgreements{Session: s.view.Session}
+	for more := true; more; more = q.Cursor != "" {
+		var page api.Agreements
+		if err := c.Call(ctx, api.AgreementList.Verb, q, &page); err != nil {
+			return err
+		}
+		s.agreements, q.Cursor = append(s.agreements, page.Agreements...), page.Next
+	}
+	return nil
 }
 
 // rejected reports whether the last word on the task's newest offer, or on the invitation, was a REJECT.
@@ -310,17 +330,10 @@ func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a
 		}
 		all = append(all, artifact("outcome", "What came of the session.", outcome))
 	}
-	if !s.agreed() {
-		return all, nil
-	}
-	var page api.Agreements
-	if err := c.Call(ctx, api.AgreementList.Verb, api.ListAgreements{Session: s.view.Session}, &page); err != nil {
-		return nil, err
-	}
 	agreements := 0
-	for _, row := range page.Agreements {
-		if row.Sequence < s.first || row.Sequence > s.end {
-			continue // of another task
+	for _, row := range s.agreements {
+		if !s.made(row) {
+			continue
 		}
 		var document object
 		err := c.Call(ctx, api.AgreementGet.Verb, api.GetAgreement{Agreement: row.Agreement}, &document)

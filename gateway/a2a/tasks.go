@@ -28,6 +28,8 @@ type snapshot struct {
 	entries []api.Entry
 	held    bool       // what the caller said first is still to be said
 	refused *api.Error // why it was not taken
+
+	agreements []api.AgreementRow // of the session
 }
 
 // maxHistory is how many entries a task shows at most.
@@ -50,6 +52,9 @@ func (g *Gateway) look(ctx context.Context, c call, of ref) (s snapshot, err err
 		return s, noTask()
 	}
 	if err := c.Call(ctx, api.SessionSnapshot.Verb, api.GetSnapshot{Session: id}, &s.deal); err != nil {
+		return s, err
+	}
+	if err := s.addAgreements(ctx, c); err != nil {
 		return s, err
 	}
 	next := s.end + 1 - min(s.end+1, maxHistory)
