@@ -93,12 +93,17 @@ func (c *call) close() {
 		c.refuse(err)
 		return
 	}
+	head, err := c.ifMatch()
+	if err != nil {
+		c.refuse(err)
+		return
+	}
 	raw, err := json.Marshal(body, json.Deterministic(true))
 	if err != nil {
 		c.refuse(err)
 		return
 	}
-	c.answerAct(api.Say{Session: c.session(), Performative: performatives.Close.String(), Body: raw}, http.StatusOK)
+	c.answerAct(api.Say{Session: c.session(), IfHead: head, Performative: performatives.Close.String(), Body: raw}, http.StatusOK)
 }
 
 // open opens a session.

@@ -89,7 +89,7 @@ func (r *route) operation() object {
 			"description": "the same key and content again gets the first acceptance, for a day at least",
 		})
 	}
-	if r.body == actBody {
+	if r.takesHead() {
 		parameters = append(parameters, object{
 			"name": "If-Match", "in": "header", "schema": object{"type": "string", "pattern": `^(\*|(W/)?"[^"]*")$`},
 			"description": "the ETag of the snapshot on which the act was decided: it is refused with 412, and the new snapshot, if the session has gone on",
@@ -197,7 +197,7 @@ func (r *route) problems() (all []int) {
 	if r.success == http.StatusSwitchingProtocols {
 		all = append(all, http.StatusUpgradeRequired)
 	}
-	if r.body == actBody {
+	if r.takesHead() {
 		all = append(all, http.StatusPreconditionFailed)
 	}
 	if r.body != noBody {

@@ -99,6 +99,9 @@ func (r *route) acts() bool {
 	return r.at.Method() != http.MethodGet && (r.verb.Name == "" || r.verb.Access == api.Write)
 }
 
+// takesHead reports whether the route takes If-Match.
+func (r *route) takesHead() bool { return r.body == actBody || r.body == closeBody }
+
 // A call is one request.
 type call struct {
 	gateway.Caller // let in by the request's token, or by a WebSocket's first frame

@@ -33,6 +33,14 @@ func (c *call) pickup() {
 
 // respond answers a turn with an act, or with a signed envelope.
 func (c *call) respond() {
+	head, err := c.ifMatch()
+	if err == nil && head != "" {
+		err = malformed("/If-Match", "is not taken by the answer to a turn: a claim is gone once the turn is, and POST /sessions/{sessionId}/messages takes it")
+	}
+	if err != nil {
+		c.refuse(err)
+		return
+	}
 	if c.contentType() != envelopeType {
 		reply, err := c.called()
 		c.responded(reply, err)
