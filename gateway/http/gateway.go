@@ -130,7 +130,7 @@ func (g *Gateway) crossOrigin(w http.ResponseWriter, r *http.Request) (answered 
 	if !slices.Contains(g.origins, r.Header.Get("Origin")) {
 		return false
 	}
-	return gateway.AllowOrigin(w, r, "Location, Retry-After", "GET, POST, PUT, DELETE",
+	return gateway.AllowOrigin(w, r, "ETag, Location, Retry-After, WWW-Authenticate", "GET, POST, PUT, DELETE",
 		"Asp-Agent, Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, Traceparent")
 }
 

@@ -212,6 +212,9 @@ func TestHTTPRefusals(t *testing.T) {
 		!strings.Contains(a.Header.Get("Access-Control-Allow-Headers"), "If-Match, Last-Event-ID, Traceparent") {
 		t.Errorf("the preflight of a listed origin is answered %d %v", a.StatusCode, a.Header)
 	}
+	if a := w.Send("GET", of+"/snapshot", w.Tokens[cron], "", from("https://acme.com")); a.Header.Get("ETag") == "" || a.Header.Get("Access-Control-Expose-Headers") != "ETag, Location, Retry-After, WWW-Authenticate" {
+		t.Errorf("a page may not read what it is answered: %v", a.Header)
+	}
 	if a := w.Send("OPTIONS", of+"/messages", "", "", from("https://evil.com")); a.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("the preflight of another origin is answered %d %v", a.StatusCode, a.Header)
 	}
