@@ -86,9 +86,12 @@ func (c *call) answerAct(s api.Say, success int) {
 	c.accepted(accepted, err, success)
 }
 
-// close says CLOSE.
+// close says CLOSE, signed by the installation.
 func (c *call) close() {
 	body, err := c.object(true)
+	if c.contentType() == envelopeType {
+		err = status{session.Refuse(session.MalformedEnvelope, closeSigned), http.StatusUnsupportedMediaType}
+	}
 	if err != nil {
 		c.refuse(err)
 		return
@@ -103,7 +106,20 @@ func (c *call) close() {
 		c.refuse(err)
 		return
 	}
-	c.answerAct(api.Say{Session: c.session(), IfHead: head, Performative: performatives.Close.String(), Body: raw}, http.StatusOK)
+	accepted, err := c.say(c.r.Context(), api.Say{Session: c.session(), IfHead: head, Performative: performatives.Close.String(), Body: raw})
+	if isUnauthorized(err) {
+		if _, unhosted := c.g.service.Custody.Signer(c.r.Context(), c.Agent); isUnauthorized(unhosted) {
+			err = session.Refuse(session.Unauthorized, closeSigned)
+		}
+	}
+	c.accepted(accepted, err, http.StatusOK)
+}
+
+// closeSigned tells a principal that signs its CLOSE where to send it.
+const closeSigned = "the installation signs what DELETE says: a principal that signs for itself sends a signed CLOSE by POST to /v1/asp/sessions/{sessionId}/messages, as " + envelopeType
+
+func isUnauthorized(err error) bool {
+	return errors.Is(err, &session.Refusal{Code: session.Unauthorized})
 }
 
 // open opens a session.

@@ -105,6 +105,15 @@ func TestHTTPSigned(t *testing.T) {
 	w.Send("POST", "/v1/asp/sessions", token, string(envelope), signed).Is(http.StatusCreated, nil)
 	w.Send("POST", "/v1/asp/sessions/"+string(id)+"/messages", token, `{"performative":"OBSERVE","body":{"subject":"x"}}`).Refused(http.StatusForbidden, session.Unauthorized)
 	w.Send("POST", "/v1/asp/sessions", w.Tokens[cron], string(envelope), signed).Refused(http.StatusForbidden, session.Unauthorized)
+	plain := w.Send("DELETE", testkit.SessionPath(id), token, `{"outcome":"abandoned"}`)
+	plain.Refused(http.StatusForbidden, session.Unauthorized)
+	enveloped := w.Send("DELETE", testkit.SessionPath(id), token, string(envelope), signed)
+	enveloped.Refused(http.StatusUnsupportedMediaType, session.MalformedEnvelope)
+	for _, a := range []testkit.Answer{plain, enveloped} {
+		if !strings.Contains(string(a.Body), "a signed CLOSE by POST to /v1/asp/sessions/{sessionId}/messages") {
+			t.Errorf("DELETE by who signs for itself is refused %s", a.Body)
+		}
+	}
 	w.Send("POST", "/v1/asp/sessions", token, "{", signed).Refused(http.StatusBadRequest, session.MalformedEnvelope)
 
 	proof := api.ProveToken{Agent: alpha.Agent, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Audience: w.Server.Broker.Command.Key()}
