@@ -91,10 +91,22 @@ func (c Caller) CallJSON(ctx context.Context, verb string, request []byte) ([]by
 		return nil, err
 	}
 	leaveSlot(ctx)
+	if ending := c.service.Ending; ending != nil && verb == api.TurnWait.Name {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(ending, cancel)()
+	}
 	answer, err := c.service.CallAs(ctx, c.Agent, verb, request)
+	if ending := c.service.Ending; err != nil && ending != nil && ending.Err() != nil && verb == api.TurnWait.Name {
+		return nil, ErrEnding
+	}
 	keep(ctx, answer)
 	return answer, err
 }
+
+// ErrEnding ends a wait for a turn when the broker stops.
+var ErrEnding = session.Refuse(session.Unavailable, "the broker stops: wait again, for another one or once it is back")
 
 // View is a session as the caller sees it.
 func (c Caller) View(ctx context.Context, id performatives.SessionID) (v api.SessionView, err error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/parley-asp/parley/broker/custody"
 	"github.com/parley-asp/parley/broker/limits"
 	"github.com/parley-asp/parley/gateway"
+	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 )
 
@@ -51,6 +52,27 @@ func TestUntil(t *testing.T) {
 		close(removed)
 		<-ends.Done()
 	})
+}
+
+// A broker that stops ends waits for turns, and nothing else that is asked.
+func TestEnding(t *testing.T) {
+	t.Parallel()
+	ending, end := context.WithCancel(t.Context())
+	s := &gateway.Service{Ending: ending, CallAs: func(ctx context.Context, _ performatives.Agent, verb string, _ []byte) ([]byte, error) {
+		end()
+		if verb == api.TurnWait.Name {
+			<-ctx.Done()
+		}
+		return []byte("{}"), ctx.Err()
+	}}
+	for range 2 { // the second begins after the end
+		if _, err := s.As("agent://acme.com/a").CallJSON(t.Context(), api.TurnWait.Name, nil); err != gateway.ErrEnding { //nolint:errorlint // it comes as it is
+			t.Errorf("a wait ends with %v", err)
+		}
+	}
+	if _, err := s.As("agent://acme.com/a").CallJSON(t.Context(), api.SessionSay.Name, nil); err != nil {
+		t.Errorf("an act ends with %v", err)
+	}
 }
 
 // An internal cause is logged, and tells the client nothing. A client that hung up is none.

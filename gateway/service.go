@@ -62,6 +62,9 @@ type Service struct {
 	Seen         func(a performatives.Agent)
 	Accounts     *limits.Accounts // of callers; nil has none
 
+	// Ending ends when the broker begins to stop: nobody waits for a turn from then on. Nil never does.
+	Ending context.Context //nolint:containedctx // of no request
+
 	Dev bool // no logins: loopback names only, and a URI is its own token
 	Now func() time.Time
 	Log *zap.Logger

@@ -148,6 +148,7 @@ type Broker struct {
 	assessing *limits.Scheduler                // slots in which cards are assessed
 	archiver  *archive.Archiver
 	activity  activity.Watch
+	endWaits  context.CancelFunc
 	approvals atomic.Pointer[approvals.Approvals] // Parts.Approvals, for the session list, which is opened before
 
 	closers []func(context.Context) // of what is open, in the order of opening
@@ -190,8 +191,10 @@ func (b *Broker) openGateways(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ending, end := context.WithCancel(context.Background())
+	b.endWaits = end
 	b.Service = &gateway.Service{
-		CallAs: b.Gateway.CallAs, SubmitAs: b.Gateway.SubmitAs, Charge: b.charge, Fits: b.Command.Fits, Before: b.Hosted.Before, Tokens: b.Custody.Admit, Custody: b.Custody,
+		Ending: ending, CallAs: b.Gateway.CallAs, SubmitAs: b.Gateway.SubmitAs, Charge: b.charge, Fits: b.Command.Fits, Before: b.Hosted.Before, Tokens: b.Custody.Admit, Custody: b.Custody,
 		WatchSession: b.watchSession, WatchInbox: b.watchInbox, Seen: b.Available.Seen, Accounts: b.Command.Accounts(), Dev: b.Options.Dev, Now: b.Options.Now, Log: b.Options.Log,
 	}
 	return nil

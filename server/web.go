@@ -36,6 +36,8 @@ type web struct {
 	http   *httpgateway.Gateway
 	a2a    *a2agateway.Gateway
 	talks  *a2agateway.Remotes
+
+	endWaits func() // for turns
 }
 
 // Timeouts of HTTP. gateway.Deadlines has those of single writes.
@@ -114,7 +116,7 @@ func openWeb(o Options, tlsConfig *tls.Config, log *zap.Logger, s *Server) (*web
 	} else {
 		go server.Serve(listener) //nolint:errcheck // returns when closed
 	}
-	return &web{addr, server, pages, requests, met, s.remotes(o, met)}, nil
+	return &web{addr, server, pages, requests, met, s.remotes(o, met), s.Broker.endWaits}, nil
 }
 
 // health is for an orchestrator, and warns its operator.
@@ -203,6 +205,7 @@ func below(base string, handler, rest http.Handler) http.Handler {
 }
 
 func (w *web) close(ctx context.Context) {
+	w.endWaits()
 	w.inbox.Close() // live connections are never idle
 	w.http.Close()
 	w.talks.Close()
@@ -213,6 +216,7 @@ func (w *web) close(ctx context.Context) {
 
 // crash closes every connection at once.
 func (w *web) crash() {
+	w.endWaits()
 	w.inbox.Close()
 	w.http.Close()
 	w.talks.Close()

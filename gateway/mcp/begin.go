@@ -152,7 +152,7 @@ func (c *call) firstOffer(ctx context.Context, o *opened, offer chosen, again bo
 		case time.Until(until) <= 0:
 			return nil
 		}
-		if _, err := c.await(ctx, o.ID, api.Cursor(strconv.FormatUint(now.Cursor, 10)), time.Until(until)); err != nil {
+		if found, err := c.await(ctx, o.ID, api.Cursor(strconv.FormatUint(now.Cursor, 10)), time.Until(until)); err != nil || found.Nothing {
 			return nil //nolint:nilerr // likewise
 		}
 	}

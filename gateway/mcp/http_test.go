@@ -131,6 +131,27 @@ func TestEndOfAWait(t *testing.T) {
 	}
 }
 
+// A broker that stops ends a wait as if its time were over.
+func TestStopOfAWait(t *testing.T) {
+	t.Parallel()
+	ending, end := context.WithCancel(t.Context())
+	b := waitingBroker{make(chan struct{}, 1), make(chan struct{}, 1)}
+	o := options(b, time.Time{}, nil)
+	o.Service.Ending = ending
+	s := httptest.NewServer(mcpgateway.ServeHTTP(o))
+	t.Cleanup(s.Close)
+	answered := make(chan string)
+	go func() {
+		_, _, answer := post(t.Context(), t, s.URL+"/mcp", waits)
+		answered <- answer
+	}()
+	<-b.entered
+	end()
+	if answer := <-answered; !strings.Contains(answer, `\"status\":\"none\"`) {
+		t.Errorf("when the broker stops the wait is answered %s", answer)
+	}
+}
+
 // A token that expires in the middle of a wait ends it.
 func TestExpiryEndsAWait(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/internal/background"
 	act "github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -91,6 +92,8 @@ func (c *call) await(ctx context.Context, id act.SessionID, since api.Cursor, le
 		switch {
 		case ctx.Err() != nil:
 			return found, session.Busy()
+		case err == gateway.ErrEnding: //nolint:errorlint // not any that is unavailable
+			return api.WaitedTurn{Nothing: true, Cursor: since}, nil
 		case err == nil:
 			if since = found.Cursor; found.Nothing && time.Until(until) > retryWait { // the broker was about to stop
 				break
