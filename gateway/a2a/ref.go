@@ -87,6 +87,25 @@ func with(sequence uint64, v api.SessionView) int {
 	return len(v.Concluded) + 1
 }
 
+// made reports whether an agreement is of the task, not of another one of the session.
+func (s snapshot) made(a api.AgreementRow) bool { return s.first <= a.Sequence && a.Sequence <= s.end }
+
+// addAgreements adds those that the session has made.
+func (s *snapshot) addAgreements(ctx context.Context, c call) error {
+	if s.view.Accepted == 0 && !s.view.State.Over() {
+		return nil
+	}
+	q := api.ListAgreements{Session: s.view.Session}
+	for more := true; more; more = q.Cursor != "" {
+		var page api.Agreements
+		if err := c.Call(ctx, api.AgreementList.Verb, q, &page); err != nil {
+			return err
+		}
+		s.agreements, q.Cursor = append(s.agreements, page.Agreements...), page.Next
+	}
+	return nil
+}
+
 // again is the acceptance of what was said under a key before, if the same message said it.
 func (g *Gateway) again(ctx context.Context, c call, key string, asked performatives.Hash) (a api.Acceptance, accepted bool, err error) {
 	a.Session, a.Message, accepted, err = c.Before(ctx, key, asked)

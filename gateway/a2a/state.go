@@ -72,25 +72,6 @@ func (s snapshot) agreed() bool {
 	return s.over || slices.ContainsFunc(s.agreements, s.made) || s.number > 1 && len(s.agreements) > 0 && s.view.Closing == performatives.Completed
 }
 
-// made reports whether an agreement is of the task, not of another one of the session.
-func (s snapshot) made(a api.AgreementRow) bool { return s.first <= a.Sequence && a.Sequence <= s.end }
-
-// addAgreements adds those that the session has made.
-func (s *snapshot) addAgreements(ctx context.Context, c call) error {
-	if s.view.Accepted == 0 && !s.view.State.Over() {
-		return nil
-	}
-	q := api.ListAgreements{Session: s.view.Session}
-	for more := true; more; more = q.Cursor != "" {
-		var page api.Agreements
-		if err := c.Call(ctx, api.AgreementList.Verb, q, &page); err != nil {
-			return err
-		}
-		s.agreements, q.Cursor = append(s.agreements, page.Agreements...), page.Next
-	}
-	return nil
-}
-
 // rejected reports whether the last word on the task's newest offer, or on the invitation, was a REJECT.
 func (s snapshot) rejected() bool {
 	offers := s.view.Proposals
