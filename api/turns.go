@@ -18,8 +18,26 @@ type PickUpTurn struct {
 	Modes   []string                `json:"modes,omitzero"`     // only in these
 	Session performatives.SessionID `json:"sessionId,omitzero"` // only in this one
 	Lease   int64                   `json:"leaseMs,omitzero"`   // how long the claim lasts, at most and by default the broker's --claim-timeout
-	Joined  bool                    `json:"joined,omitzero"`    // only those of principals: no delegation that is offered, no result that is owed, and nothing that is carried out
+	Joined  bool                    `json:"joined,omitzero"`    // only those that words answer: no delegation that is offered, no result that is owed, nothing that is carried out, and nothing that agrees to more than words
 	Worker  string                  `json:"worker,omitzero"`    // which of the caller's programs asks; over HTTP its token's id
+}
+
+// BeyondWords reports whether who accepts an offer, or the invitation of its session, agrees to more than
+// words: to publish terms, or to obligations. These are the terms of the two.
+func BeyondWords(invitation, offer jsontext.Value) bool {
+	var asked struct {
+		Policy struct {
+			Publish   jsontext.Value `json:"publish"`
+			Execution jsontext.Value `json:"execution"`
+		} `json:"policy"`
+	}
+	var offered struct {
+		Obligations jsontext.Value `json:"obligations"`
+	}
+	_ = json.Unmarshal(invitation, &asked) // terms that are no object ask for nothing
+	_ = json.Unmarshal(offer, &offered)
+	publish := asked.Policy.Publish
+	return len(publish) > 0 && string(publish) != `"hash"` || asked.Policy.Execution.Kind() == 't' || offered.Obligations != nil
 }
 
 // A Turn is one that waits for the caller, claimed for one of its workers.

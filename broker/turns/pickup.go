@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/delegation"
 	"github.com/parley-asp/parley/performatives"
@@ -19,7 +21,7 @@ type waiting struct {
 	at     time.Time
 	turn   session.Turn
 	id     string // of the claim
-	joined bool   // it is a principal's that negotiates, and not about a delegation
+	joined bool   // words answer it: see api.PickUpTurn
 }
 
 // since is when the turn began to wait.
@@ -130,9 +132,21 @@ func (t *Turns) turnIn(ctx context.Context, a performatives.Agent, id performati
 	}
 	if w.turn, waits = w.state.TurnOf(a, w.at); waits {
 		_, delegated := w.state.Grant(delegation.ID(w.turn.Reference))
-		w.id, w.joined = claimID(id, w.turn), !delegated && !w.state.Executing()
+		w.id, w.joined = claimID(id, w.turn), !delegated && !w.state.Executing() && !beyondWords(&w.state, w.turn.Reference)
 	}
 	return w, waits, nil
+}
+
+// beyondWords reports whether an answer to what waits may agree to more than words.
+func beyondWords(s *session.State, reference string) bool {
+	var invitation, offer jsontext.Value
+	if o := s.Invitation(); o != nil {
+		invitation = o.Terms
+	}
+	if o, found := s.Offer(reference); found {
+		offer = o.Terms
+	}
+	return api.BeyondWords(invitation, offer)
 }
 
 // take claims a turn for a worker, unless another has it. It is its own too if the worker has

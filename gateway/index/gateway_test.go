@@ -242,20 +242,51 @@ func TestCounterKeepsTerms(t *testing.T) {
 
 }
 
-// What was agreed is carried out elsewhere: Index's clients have no action for it, so they do not pick it up.
-func TestExecutionIsNotPickedUp(t *testing.T) {
+// COMMITMENTS.md C1, GATEWAYS.md G3: what Index's shape does not show is neither picked up nor agreed to by
+// its paths, and holds up nothing else.
+func TestUnshownIsNotAgreedTo(t *testing.T) {
+	t.Parallel()
+	owes := fmt.Sprintf(`{"obligations":[{"party":%q,"action":"deliver","verificationMethod":"by eye"}]}`, seller)
+	for name, c := range map[string]struct{ policy, offer string }{
+		"publication": {policy: `{"publish":"terms"}`}, "execution": {policy: `{"execution":true}`}, "obligations": {policy: `{"publish":"hash"}`, offer: owes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			source, candidate := w.Tokens[cron], w.Tokens[seller]
+			id, state := w.Invite(`"invitationTimeoutMs":600000,"policy":`+c.policy), session.Invited
+			w.negotiations(candidate, "pickup", "").Is(http.StatusNoContent, nil)
+			if c.offer != "" {
+				w.Send("POST", testkit.SessionPath(id)+"/messages", source, fmt.Sprintf(`{"performative":"PROPOSE","body":{"proposalId":"p1","type":"x","subject":"s","terms":%s,%s}}`, c.offer, testkit.Assessed)).Is(http.StatusOK, nil)
+				w.negotiations(candidate, "pickup", "").Is(http.StatusNoContent, nil)
+				state = session.Conversing
+			}
+			if turn := w.PickUp(candidate); turn.Session != id || turn.View.State != state {
+				t.Errorf("over HTTP the candidate picks up %s, %s", turn.Session, turn.View.State)
+			}
+			w.negotiations(candidate, string(id)+"/respond", decides("accept", "")).says(http.StatusConflict)
+			if c.offer != "" { // which a counter would keep
+				w.negotiations(candidate, string(id)+"/respond", decides("counter", "")).says(http.StatusConflict)
+			}
+			other := w.Match()
+			w.takes(other, source, decides("propose", "hello")).Is(http.StatusOK, nil)
+			var n negotiated
+			if w.negotiations(candidate, "pickup", "").Is(http.StatusOK, &n); n.ID != string(other) {
+				t.Errorf("the candidate picks up %s, want %s", n.ID, other)
+			}
+			w.negotiations(candidate, string(id)+"/respond", decides("reject", "")).Is(http.StatusOK, nil)
+		})
+	}
+}
+
+// An invitation that pickup accepts was accepted for a party that did not see it.
+func TestPickupAcceptsInAdvance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	id := w.Invite(`"invitationTimeoutMs":600000,"policy":{"execution":true}`)
-	w.negotiations(w.Tokens[seller], "pickup", "").Is(http.StatusNoContent, nil) // it accepts the invitation
-	owes := fmt.Sprintf(`{"obligations":[{"party":%q,"action":"deliver","verificationMethod":"by eye"}]}`, seller)
-	w.Send("POST", testkit.SessionPath(id)+"/messages", w.Tokens[cron], fmt.Sprintf(`{"performative":"PROPOSE","body":{"proposalId":"p1","type":"x","subject":"s","terms":%s,%s}}`, owes, testkit.Assessed)).Is(http.StatusOK, nil)
-	w.takes(id, w.Tokens[seller], decides("accept", "agreed")).Is(http.StatusOK, nil)
-	var turn api.Turn
+	id := w.Invite(`"invitationTimeoutMs":600000`)
 	w.negotiations(w.Tokens[seller], "pickup", "").Is(http.StatusNoContent, nil)
-	w.Send("POST", "/v1/asp/turns/pickup", w.Tokens[seller], "{}").Is(http.StatusOK, &turn)
-	if turn.Session != id || turn.View.State != session.Executing {
-		t.Errorf("over HTTP the seller picks up %+v", turn)
+	if said := w.Send("GET", testkit.SessionPath(id)+"/messages", w.Tokens[cron], ""); !bytes.Contains(said.Body, []byte(`"inAdvance":true`)) {
+		t.Errorf("the invitation is answered by %s", said.Body)
 	}
 }
 

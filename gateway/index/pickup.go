@@ -43,8 +43,8 @@ type past struct {
 const maxInvitations = 32
 
 // pickup claims the turn that has waited longest. An agent of Index's knows no invitations:
-// one that waits is accepted, or declined if its card forbids the session. A delegation that is
-// offered is the agent's own to accept.
+// one that waits is accepted in advance, or declined if its card forbids the session. What Index's
+// shape does not show is the agent's own to accept: a delegation, and what goes beyond words.
 func (c *call) pickup() (any, error) {
 	for range maxInvitations {
 		var t api.Turn
@@ -55,7 +55,7 @@ func (c *call) pickup() (any, error) {
 		if t.View.State > session.Invited {
 			return translate(t)
 		}
-		err = c.answer(t, performatives.Accept, map[string]any{"referenceId": t.Reference})
+		err = c.answer(t, performatives.Accept, map[string]any{"referenceId": t.Reference, "inAdvance": true})
 		if errors.Is(err, &session.Refusal{Code: session.ModeViolation}) {
 			err = c.answer(t, performatives.Reject, map[string]any{"referenceId": t.Reference, "code": "unspecified", "reason": "declined", "retryable": false})
 		}
@@ -133,10 +133,21 @@ func (c *call) respond() (any, error) {
 		return nil, problem{http.StatusConflict, err.Error()}
 	case err != nil:
 		return nil, problem{http.StatusBadRequest, err.Error()}
+	case request.Performative != performatives.Reject.String() && beyondWords(view):
+		return nil, problem{http.StatusConflict, "an answer may agree to obligations or to a publication, which are not shown here: read and answer it at /v1/asp/sessions/" + string(view.Session) + ", or reject it"}
 	}
 	request.Worker = c.Worker
 	if err := c.Call(c.r.Context(), api.TurnRespond.Verb, request, &api.Acceptance{}); err != nil {
 		return nil, err
 	}
 	return map[string]bool{"success": true}, nil
+}
+
+// beyondWords reports whether an answer to the newest offer may agree to more than words.
+func beyondWords(view api.SessionView) bool {
+	var offer jsontext.Value
+	if n := len(view.Proposals); n > 0 {
+		offer = view.Proposals[n-1].Terms
+	}
+	return api.BeyondWords(view.Invitation.Terms, offer)
 }
