@@ -24,6 +24,22 @@ type MoveLimit struct {
 	OneOf []jsontext.Value `json:"oneOf"`
 }
 
+// completes are the accepted offers of which a CLOSE makes agreements: where nobody binds itself by COMMIT.
+func completes(s *session.State) (accepted []string) {
+	if !s.AcceptanceBinds() || !s.Mode.Commits || s.Phase.Over() {
+		return nil
+	}
+	for _, o := range s.Offers() {
+		switch {
+		case o.IsCommitment() && o.Status <= session.Accepted:
+			return nil
+		case o.IsProposal() && o.Status == session.Accepted:
+			accepted = append(accepted, o.ID)
+		}
+	}
+	return accepted
+}
+
 func viewMove(m session.Move) Move {
 	v := Move{Performative: m.Act.String(), Reference: m.Reference, Recipient: m.To, Body: m.Body, Fill: m.Fill}
 	if v.Fill == nil {

@@ -48,6 +48,8 @@ type Snapshot struct {
 
 	Truncated bool `json:"truncated,omitzero"` // something is cut, or left out
 	Omitted   int  `json:"omitted,omitzero"`   // offers left out; session.get has them by pages
+
+	Completes []string `json:"-"` // the offers of which a CLOSE that says no outcome makes agreements, for the sentences
 }
 
 // A SnapshotHead is the end of the transcript: what ifHead and If-Match name.
@@ -144,7 +146,7 @@ func ViewSnapshot(s *session.State, c performatives.Member, at time.Time, moves 
 	side := v.addParties(s, c, at, card)
 	v.addOffers(s, side, at)
 	v.addOpen(s, side, at)
-	v.Waiting = waiting(s, c, at)
+	v.Waiting, v.Completes = waiting(s, c, at), completes(s)
 	for _, m := range moves {
 		v.Moves = append(v.Moves, viewMove(m))
 	}

@@ -135,6 +135,8 @@ func (w *sayer) move(m api.Move) string {
 		deed = "end the session: every other party has left, and what is due, or waits to be accepted, is released"
 	case m.Performative == "CLOSE" && w.owing():
 		deed = "leave; the session ends once every party has said so, and what is due is released"
+	case m.Performative == "CLOSE" && len(w.v.Completes) > 0:
+		deed += ", which makes the agreement: " + w.completes() + "; with the outcome abandoned or failed it makes none"
 	case m.Performative == "INFORM" && about != "":
 		deed = "answer " + about
 	case m.Performative == "COMMIT" && about == "":
@@ -156,6 +158,20 @@ func (w *sayer) move(m api.Move) string {
 		deed += "; say " + strings.Join(m.Fill, ", ")
 	}
 	return deed
+}
+
+// completes says what a CLOSE agrees to: the terms of the offers that were accepted, or of those too old to be
+// here, the ids.
+func (w *sayer) completes() string {
+	var said []string
+	for _, id := range w.v.Completes {
+		if i := w.offerNamed(id); i >= 0 {
+			said = append(said, terms(w.v.Offers[i].Terms, nil))
+		} else {
+			said = append(said, fit.Text(Clean(id), longestID))
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 // replies are what a reply to a dispute does.
