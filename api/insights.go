@@ -39,7 +39,7 @@ type Insights struct {
 
 // Ends count sessions by how they ended.
 type Ends struct {
-	Agreed   int `json:"agreed"`
+	Agreed   int `json:"agreed"` // an agreement was made
 	Rejected int `json:"rejected"`
 	Stalled  int `json:"stalled"` // time or turns ran out
 	Failed   int `json:"failed"`

@@ -81,7 +81,7 @@ var places = map[string]place{
 	"broker/ledger":       plain("api", "session/agreement/inclusion", "internal/background", "performatives", "store"),
 	"broker/cluster":      plain("api", "internal/background", "performatives", "store"),
 	"broker/approvals":    plain("api/fit", "api", "broker/registry", "escalation", "internal/background", "performatives", "session", "store"),
-	"broker/insights":     plain("broker/reads", "api", "broker/archive", "broker/registry", "internal/background", "performatives", "session", "broker/sessionlist"),
+	"broker/insights":     plain("broker/reads", "api", "broker/archive", "broker/registry", "internal/background", "performatives", "session", "session/modes", "broker/sessionlist"),
 	"broker/timers":       plain("api", "broker/cluster", "internal/background", "performatives", "store"),
 	"client/negotiator":   plain("api", "internal/strictyaml", "performatives", "session"),
 	"broker/hosted":       plain("api", "performatives", "session", "session/agreement", "store"),

@@ -21,6 +21,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/performatives"
+	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/modes"
 )
 
 // An End is how a session ended.
@@ -39,7 +41,7 @@ type Digest struct {
 	Mode        string
 	Principals  []performatives.Agent
 	Began, Last time.Time
-	Agreed      time.Time // zero for no agreement
+	Agreed      time.Time // when an agreement was made; zero for none
 	End         End
 	Turns       int
 	Countered   []string // top-level terms that a COUNTER changed, once for each
@@ -74,6 +76,7 @@ type entry struct {
 	Content struct {
 		Body body `json:"body"`
 	} `json:"content"`
+	Recipient jsontext.Value `json:"recipient"`
 	Integrity struct {
 		OnBehalfOf performatives.Agent `json:"onBehalfOf"`
 		Joined     []struct {
@@ -90,6 +93,7 @@ type entry struct {
 
 type body struct {
 	Proposal  string         `json:"proposalId"`
+	Commits   string         `json:"commitmentId"`
 	Reference string         `json:"referenceId"`
 	Type      string         `json:"type"`
 	Terms     jsontext.Value `json:"terms"`
@@ -107,7 +111,7 @@ type body struct {
 
 // Read makes the digest of a session that is over.
 func Read(entries [][]byte) (*Digest, error) {
-	r := reader{digest: &Digest{}, offers: map[string]offer{}, open: map[string]int{}}
+	r := reader{digest: &Digest{}, offers: map[string]offer{}, commitments: map[string]*commitment{}, open: map[string]int{}}
 	for _, data := range entries {
 		var e entry
 		if err := json.Unmarshal(data, &e); err != nil {
@@ -127,6 +131,10 @@ type reader struct {
 	last   entry
 
 	confirming bool // people are asked to confirm what was agreed
+
+	commitments map[string]*commitment // of asp/1
+	terms       bool                   // and a proposal was accepted there, which binds nobody yet
+	state       string                 // the newest but ESCALATED
 }
 
 type offer struct {
@@ -151,7 +159,9 @@ func (r *reader) add(e entry) {
 	switch e.Act {
 	case "PROPOSE":
 		d.Type = cmp.Or(d.Type, clip(b.Type))
-		r.offers[b.Proposal] = offer{b.Terms, e.Message, side}
+		if b.Type != performatives.Amendment {
+			r.offers[b.Proposal] = offer{b.Terms, e.Message, side}
+		}
 	case "COUNTER":
 		if !invitation {
 			d.Countered = keep(d.Countered, changed(replaced.terms, b.Terms)...)
@@ -160,13 +170,16 @@ func (r *reader) add(e entry) {
 	case "ACCEPT":
 		switch {
 		case !about:
+			r.accepts(b.Reference, side, at)
 		case e.Integrity.Receipt.State == "ESCALATED": // people have to confirm it
 			r.confirming = true
 			r.escalated(replaced.message, replaced.side, at)
 			if side.Organisation() != replaced.side.Organisation() {
 				r.escalated(e.Message, side, at)
 			}
-		default:
+		case d.Mode == modes.ASP.Name:
+			r.terms = true
+		case d.Mode != modes.Convergent.Name:
 			d.Agreed = at
 		}
 	case "REJECT":
@@ -176,9 +189,9 @@ func (r *reader) add(e entry) {
 			d.Asked = keep(d.Asked, q.Field)
 		}
 	case "COMMIT":
-		if b.Outcome != "rejected" && d.Mode == "convergent/1" {
-			d.Agreed = at
-		}
+		r.commits(e, at)
+	case "CLOSE":
+		r.completes(e, at)
 	case "ESCALATE":
 		r.escalated(e.Message, side, at)
 	case "INFORM":
@@ -190,6 +203,9 @@ func (r *reader) add(e entry) {
 	switch e.Act {
 	case "COUNTER", "REJECT", "CLARIFY":
 		d.Objections = keep(d.Objections, themes(cmp.Or(b.Assessment.Reasoning, b.Reason))...)
+	}
+	if state := e.Integrity.Receipt.State; state != session.Escalated.String() {
+		r.state = state
 	}
 	r.last, d.Last = e, at
 }
@@ -242,9 +258,6 @@ func (r *reader) decided(e entry) {
 // finish says how the session ended.
 func (r *reader) finish() {
 	d, e := r.digest, r.last
-	if d.Mode == "convergent/1" && e.Integrity.Receipt.State == "CLOSED" && e.Act == "COMMIT" {
-		d.Agreed = time.Time{} // it carried a rejection out
-	}
 	switch {
 	case !d.Agreed.IsZero():
 		d.End = Agreed
