@@ -91,6 +91,10 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	if view == nil { // a delegation that is offered
 		return "", nil, errNotOurs
 	}
+	unasked := view.Publish != nil && !a.Policy.Publish // whoever accepts consents
+	if view.State == session.Invited && unasked {
+		return Reject, rejection(turn, "no mandate to publish terms"), nil
+	}
 	if view.State == session.Invited {
 		return Accept, map[string]any{"referenceId": turn.Reference}, nil
 	}
@@ -107,10 +111,17 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	if err != nil {
 		return "", nil, err
 	}
-	if d, is := a.Policy.match(turn, offer, s, ours); is {
+	d, matched := a.Policy.match(turn, offer, s, ours)
+	if !matched {
+		d = a.Policy.Decide(s)
+	}
+	if d.Act == Accept && unasked {
+		d = Decision{Act: Escalate, Code: "policy-ambiguous", Reason: "the public log would show the terms, and the policy does not say publish"}
+	}
+	d = a.ruled(view, turn.Reference, side, s, d)
+	if matched {
 		return d.Act, assessed(turn, bodyOf(turn, a.Policy, d), d), nil
 	}
-	d := a.ruled(view, turn.Reference, side, s, a.Policy.Decide(s))
 	if d, err = a.modelled(ctx, s, d); err != nil {
 		return "", nil, err
 	}
@@ -184,7 +195,7 @@ func (a *Agent) ruled(view *api.SessionView, id string, side performatives.Agent
 
 // assessed adds to a body what bilateral/1 wants of a turn.
 func assessed(turn api.Turn, body map[string]any, d Decision) map[string]any {
-	if turn.Mode == bilateral {
+	if turn.Mode == bilateral && d.assessment.Reasoning != "" {
 		body["assessment"] = d.assessment
 	}
 	return body

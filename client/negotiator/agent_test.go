@@ -109,6 +109,37 @@ func TestNegotiatorDeclines(t *testing.T) {
 	}
 }
 
+// COMMITMENTS.md C1: who accepts consents to publish what the invitation asks for, so without a mandate the
+// invitation is declined, and where another face has accepted it, a human decides about the offer.
+func TestNegotiatorPublishes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name               string
+		mandate, elsewhere bool
+		want               string
+	}{{"no mandate", false, false, "REJECT"}, {"mandate", true, false, "ACCEPT ACCEPT"}, {"accepted elsewhere", false, true, "ESCALATE"}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := testkit.NewWorld(t, testkit.Options{Dev: true})
+			sells := agent(w, seller, "sell.yaml")
+			sells.Policy.Publish = c.mandate
+			p, id := w.Principal(buyer), testkit.NewSession()
+			p.Say(id, &performatives.ProposeBody{ProposalID: "inv", Type: performatives.SessionInvitation, Subject: "s", Terms: fmt.Appendf(nil, `{"participants":[%q],"policy":{"publish":"terms"}}`, seller)})
+			if c.elsewhere {
+				w.Principal(seller).Say(id, &performatives.AcceptBody{ReferenceID: "inv"})
+			}
+			did := haggle(w, sells)
+			if v := view(w, id); v.State == session.Introduced {
+				p.Say(id, &performatives.ProposeBody{ProposalID: "p1", Type: "x", Subject: "s", Terms: []byte(`{"price":800,"currency":"EUR","deliveryDays":30,"finish":"glossy"}`)})
+				did = append(did, haggle(w, sells)...)
+			}
+			if got := strings.ReplaceAll(strings.Join(did, " "), " in "+string(id), ""); got != c.want {
+				t.Errorf("it did %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 // An offer that the policy does not know goes to a human, whose ruling is kept to; where
 // nobody may decide, it is rejected. A question is answered.
 func TestNegotiatorEscalates(t *testing.T) {

@@ -60,8 +60,11 @@ type seed struct {
 	Role      string   `json:"valencyRole"`
 }
 
-// isMatch reports whether an offer has no numbers, written out or in texts, but in its assessment.
+// isMatch reports whether an offer has no numbers, written out or in texts, but in its assessment, and obliges nobody.
 func isMatch(terms map[string]any) bool {
+	if terms["obligations"] != nil {
+		return false
+	}
 	for name, value := range terms {
 		if name != "assessment" && numeric(value) {
 			return false

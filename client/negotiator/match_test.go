@@ -28,6 +28,7 @@ func TestMatch(t *testing.T) {
 		{"a middling seed", `"context":{"seedAssessment":{"score":40,"reasoning":"perhaps"}}`, `{}`, "peer", "peer", []string{"COUNTER", "REJECT"}},
 		{"a standing offer", `"policy":{"acceptStandingOnly":true}`, `{}`, "peer", "peer", []string{"ACCEPT"}},
 		{"a price", ``, `{"price":5}`, "peer", "peer", []string{"ESCALATE"}},
+		{"obligations", `"policy":{"execution":true}`, `{"obligations":[{"party":"agent://widgets.co/seller","action":"pay","verificationMethod":"by eye"}]}`, "peer", "peer", []string{"ESCALATE"}},
 		{"a price in words", ``, `{"offer":"5 EUR"}`, "peer", "peer", []string{"ESCALATE"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

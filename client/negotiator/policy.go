@@ -35,6 +35,7 @@ type Policy struct {
 	Reservation float64          `yaml:"reservation"` // the lowest utility to agree to
 	Curve       float64          `yaml:"curve"`       // by default 1
 	Rounds      int              `yaml:"rounds"`      // offers to make where the mode has no cap; by default 5
+	Publish     bool             `yaml:"publish"`     // agrees that the public log shows terms, where that is asked for
 	Match       *Match           `yaml:"match"`       // judges offers without numbers by their assessments; by default they are as any others
 }
 
