@@ -405,6 +405,9 @@ func TestOAPEnds(t *testing.T) {
 		if ended.State != end.state {
 			t.Errorf("%s: the state is %q, want %q", name, ended.State, end.state)
 		}
+		if past := w.state(id).History; len(past) != 2 || past[0].Status != end.state {
+			t.Errorf("%s: the history is %+v, want a proposal that is %q", name, past, end.state)
+		}
 		again, other := oapState{}, map[string]string{"/reject": "/withdraw", "/withdraw": "/reject"}[end.path]
 		w.oap("POST", id+end.path, end.as, w.signs(changed(end.of, "reason", "no"), end.as)).Is(http.StatusOK, &again)
 		if again.State != end.state {

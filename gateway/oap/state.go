@@ -141,7 +141,9 @@ func (v view) past(name string, m *performatives.Message, stamp performatives.St
 		id = m.Body.ID(m.ID)
 	}
 	if o, has := v.find(id); has && name == "propose" {
-		p.Status = o.Status
+		if p.Status = o.Status; v.State.Over() && p.Status == session.Open.String() { // it ended with the negotiation
+			p.Status = v.part.Status
+		}
 	}
 	if id != "" {
 		p.Proposal = proposalID(id)
