@@ -11,6 +11,7 @@ import (
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/modes"
 )
 
 // GetSnapshot is the request of session.snapshot.
@@ -281,11 +282,12 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 	if s.Phase.Over() {
 		return
 	}
+	awaited := awaitedIn(s, at)
 	for _, o := range s.Offers() {
 		if o.StatusAt(now) != session.Open {
 			continue
 		}
-		item := OpenItem{Kind: "invitation", ID: o.ID, By: o.Side, For: s.Awaited(o)}
+		item := OpenItem{Kind: "invitation", ID: o.ID, By: o.Side, For: awaited(o)}
 		switch {
 		case o.IsProposal(), o.IsAmendment():
 			item.Kind = "offer"
@@ -328,6 +330,26 @@ func (v *Snapshot) addOpen(s *session.State, side performatives.Agent, at time.T
 	}
 	if item := s.Escalation(); item != nil && s.Phase == session.Escalated {
 		add(OpenItem{Kind: "escalation", ID: string(item.ID), By: item.By, For: []performatives.Agent{}, Due: Timestamp(item.Due)})
+	}
+}
+
+// awaitedIn says for whom an open offer waits. In convergent/1, whose acceptances end no offer and are also the
+// author's, that is for those whose turn it is.
+func awaitedIn(s *session.State, at time.Time) func(*session.Offer) []performatives.Agent {
+	if s.Mode.Name != modes.Convergent.Name {
+		return s.Awaited
+	}
+	turns := map[string][]performatives.Agent{}
+	for _, a := range s.Sides() {
+		if turn, waits := s.TurnOf(a, at); waits {
+			turns[turn.Reference] = append(turns[turn.Reference], a)
+		}
+	}
+	return func(o *session.Offer) []performatives.Agent {
+		if !o.IsProposal() {
+			return s.Awaited(o)
+		}
+		return append([]performatives.Agent{}, turns[o.ID]...)
 	}
 }
 

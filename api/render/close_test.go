@@ -10,15 +10,20 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
+// snapshot is that of an agent.
+func (s *stage) snapshot(a performatives.Agent) api.Snapshot {
+	v := api.ViewSnapshot(&s.state, performatives.Member{Agent: a}, s.now, s.state.Moves(a, session.Event{At: s.now, Known: known(), Policy: policy}),
+		func(performatives.Agent) (api.Card, bool) { return api.Card{}, false })
+	render.Say(&v)
+	return v
+}
+
 // closing is what the snapshot of each party says that its CLOSE does.
 func (s *stage) closing() map[performatives.Agent]string {
 	s.t.Helper()
-	said, members := map[performatives.Agent]string{}, known()
+	said := map[performatives.Agent]string{}
 	for _, a := range []performatives.Agent{alpha, beta, twin} {
-		v := api.ViewSnapshot(&s.state, performatives.Member{Agent: a}, s.now, s.state.Moves(a, session.Event{At: s.now, Known: members, Policy: policy}),
-			func(performatives.Agent) (api.Card, bool) { return api.Card{}, false })
-		render.Say(&v)
-		for _, m := range v.Moves {
+		for _, m := range s.snapshot(a).Moves {
 			if m.Performative == "CLOSE" {
 				said[a] = m.Says
 			}

@@ -33,6 +33,9 @@ func (w *sayer) open(o api.OpenItem) string {
 	case "escalation":
 		return "a human reviews what " + by + " asked"
 	}
+	if len(o.For) == 0 {
+		return who + " is open"
+	}
 	return who + " waits for " + w.all(o.For)
 }
 
