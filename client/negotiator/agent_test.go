@@ -117,7 +117,7 @@ func TestNegotiatorPublishes(t *testing.T) {
 		name               string
 		mandate, elsewhere bool
 		want               string
-	}{{"no mandate", false, false, "REJECT"}, {"mandate", true, false, "ACCEPT ACCEPT"}, {"accepted elsewhere", false, true, "ESCALATE"}} {
+	}{{"no mandate", false, false, "REJECT"}, {"mandate", true, false, "ACCEPT, ACCEPT"}, {"accepted elsewhere", false, true, "ESCALATE"}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := testkit.NewWorld(t, testkit.Options{Dev: true})
@@ -133,7 +133,7 @@ func TestNegotiatorPublishes(t *testing.T) {
 				p.Say(id, &performatives.ProposeBody{ProposalID: "p1", Type: "x", Subject: "s", Terms: []byte(`{"price":800,"currency":"EUR","deliveryDays":30,"finish":"glossy"}`)})
 				did = append(did, haggle(w, sells)...)
 			}
-			if got := strings.ReplaceAll(strings.Join(did, " "), " in "+string(id), ""); got != c.want {
+			if got := strings.ReplaceAll(strings.Join(did, ", "), " in "+string(id), ""); got != c.want {
 				t.Errorf("it did %q, want %q", got, c.want)
 			}
 		})
