@@ -74,7 +74,8 @@ type Denial struct {
 	Escalation ID                 `json:"escalationId"`
 	Offer      string             `json:"referenceId"` // the offer that was at stake
 	Terms      performatives.Hash `json:"-"`           // of a proposal
-	Promises   performatives.Hash `json:"-"`           // the terms of a commitment
+	// CommitmentTerms are those of a commitment, or of an amendment of one.
+	CommitmentTerms performatives.Hash `json:"-"`
 }
 
 // A Pledge is what an act offers or agrees to.
@@ -84,10 +85,10 @@ type Pledge struct {
 	Offers []string           // ids of the offers that it agrees to
 	Terms  performatives.Hash // of the proposal's terms; "" if there is no proposal
 
-	// Promises is the body of a commitment, or of an amendment of one. A replay has none: these are judged since
-	// transcripts of format 8 exist.
-	Promises jsontext.Value
-	Promised performatives.Hash // the terms of Promises, if it is a commitment
+	// Of a new act, and not of a replayed one (session/format.go):
+	Side            performatives.Agent // who offers or agrees
+	Commitment      jsontext.Value      // the body of a commitment, or of an amendment of one
+	CommitmentTerms performatives.Hash  // its terms
 
 	Threads []Thread // that it is in
 }
@@ -112,10 +113,10 @@ func (b *Bound) SaysHowMuch(at time.Time) bool {
 // cannot be told from what was denied.
 func (b *Bound) Denies(p Pledge) (Denial, bool) {
 	for _, d := range b.Denied {
-		if len(p.Offers) == 0 || d.Terms != "" && d.Terms == p.Terms || d.Promises != "" && d.Promises == p.Promised {
+		if len(p.Offers) == 0 || d.Terms != "" && d.Terms == p.Terms || d.CommitmentTerms != "" && d.CommitmentTerms == p.CommitmentTerms {
 			return d, true
 		}
-		if p.Promised != "" && p.Terms == "" && d.Terms != "" { // a commitment that names no proposal
+		if p.Escrow != nil && p.Terms == "" && p.Side != "" { // a commitment that names no proposal
 			return d, true
 		}
 		for _, id := range p.Offers {
@@ -216,7 +217,7 @@ func (b *Bound) Exceeded(p Pledge) *Excess {
 			return excess
 		}
 	}
-	return b.promised(p)
+	return b.binds(p)
 }
 
 // exactEscrow reports whether exact terms alone limit the escrow of a commitment, which they

@@ -60,7 +60,7 @@ func (t *Command) promises(promised []performatives.Obligation) error {
 	if err != nil {
 		return err
 	}
-	if err := t.promisesForItself(all); err != nil {
+	if err := t.obligesItself(promised); err != nil {
 		return err
 	}
 	parties := t.Sides()
@@ -84,28 +84,42 @@ func (t *Command) promises(promised []performatives.Obligation) error {
 	return nil
 }
 
-// keepsTerms refuses a COMMIT that has another value for a term of the proposal which it carries out.
+// keepsTerms refuses a COMMIT that has another value for a term of the proposal which it carries out. In a mode in which
+// nobody accepts a COMMIT it has no other terms at all.
 func (t *Command) keepsTerms() error {
 	if t.Offer == nil || t.event.Replayed {
 		return nil
 	}
 	var agreed map[string]jsontext.Value
 	var body struct {
-		Terms map[string]jsontext.Value `json:"terms"`
+		Terms    map[string]jsontext.Value `json:"terms"`
+		Deadline jsontext.Value            `json:"deadline"`
+		Escrow   jsontext.Value            `json:"escrow"`
 	}
 	if json.Unmarshal(t.Offer.Terms, &agreed) != nil || json.Unmarshal(t.Message.RawBody, &body) != nil {
 		return nil //nolint:nilerr // a commitment, and what is no object, has no terms to keep
 	}
 	var faults []Fault
-	for _, name := range slices.Sorted(maps.Keys(body.Terms)) {
-		is, has := agreed[name]
-		if name == "obligations" || name == "penalties" || !has || bytes.Equal(is, body.Terms[name]) || len(faults) == mostFaults {
-			continue
+	refuse := func(path, name string) {
+		why := fmt.Sprintf("%q was accepted with another %q, which a COMMIT cannot change", t.Offer.ID, name)
+		if agreed[name] == nil {
+			why = fmt.Sprintf("%q was accepted without %q, and nobody accepts a COMMIT here", t.Offer.ID, name)
 		}
-		faults = append(faults, Fault{
-			Path: "/terms/" + name, Rule: "agreed",
-			Message: fmt.Sprintf("%q agrees to another %q: a COMMIT adds obligations and penalties, and changes no other term", t.Offer.ID, name),
-		})
+		if len(faults) < mostFaults {
+			faults = append(faults, Fault{Path: path + name, Rule: "agreed", Message: why})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(body.Terms)) {
+		switch is, has := agreed[name]; {
+		case name == "obligations", has && bytes.Equal(is, body.Terms[name]):
+		case !t.Mode.Commits, has && name != "penalties":
+			refuse("/terms/", name)
+		}
+	}
+	for name, value := range map[string]jsontext.Value{"deadline": body.Deadline, "escrow": body.Escrow} {
+		if is, has := agreed[name]; has && value != nil && !t.Mode.Commits && !bytes.Equal(is, value) {
+			refuse("/", name)
+		}
 	}
 	if len(faults) == 0 {
 		return nil
@@ -113,36 +127,44 @@ func (t *Command) keepsTerms() error {
 	return RefuseSchema(faults...)
 }
 
-// promisesForItself refuses, in a mode in which nobody accepts a COMMIT, to leave out an obligation that was agreed, or
-// to add one of somebody else.
-func (t *Command) promisesForItself(promised []performatives.Obligation) error {
+// obligesItself refuses, in a mode in which nobody accepts a COMMIT, to leave out an obligation that was agreed, or to
+// add one of somebody else.
+func (t *Command) obligesItself(promised []performatives.Obligation) error {
 	if t.Mode.Commits || t.Offer == nil || t.event.Replayed {
 		return nil
 	}
-	agreed, err := obligationsIn(t.Offer.Terms)
-	if err != nil {
-		agreed = nil // the offer promises nothing
+	var agreed performatives.CommitmentTerms
+	if _, err := obligationsIn(t.Offer.Terms); err != nil || json.Unmarshal(t.Offer.Terms, &agreed) != nil {
+		agreed.Obligations = nil // the offer promises nothing
 	}
-	among := func(all []performatives.Obligation, o performatives.Obligation) bool {
-		return slices.ContainsFunc(all, func(p performatives.Obligation) bool { return reflect.DeepEqual(o, p) })
-	}
+	left := agreed.Obligations
 	for i, o := range promised {
-		if o.Party != t.Side && !among(agreed, o) {
+		same := slices.IndexFunc(left, func(a performatives.Obligation) bool { return sameObligation(a, o) })
+		switch {
+		case same >= 0:
+			left = slices.Delete(slices.Clone(left), same, same+1)
+		case o.Party != t.Side:
 			return RefuseSchema(Fault{
 				Path: fmt.Sprintf("/terms/obligations/%d", i), Rule: "agreed",
 				Message: fmt.Sprintf("%s has accepted no such obligation in %q, and nobody accepts a COMMIT here: it adds obligations of its sender only", o.Party, t.Offer.ID),
 			})
 		}
 	}
-	for _, o := range agreed {
-		if !among(promised, o) {
-			return RefuseSchema(Fault{
-				Path: "/terms/obligations", Rule: "agreed",
-				Message: fmt.Sprintf("the obligation %q of %s was agreed with %q: a COMMIT with obligations has all of them", o.ID, o.Party, t.Offer.ID),
-			})
-		}
+	if len(left) > 0 {
+		return RefuseSchema(Fault{
+			Path: "/terms/obligations", Rule: "agreed",
+			Message: fmt.Sprintf("an obligation of %s was agreed with %q: a COMMIT that names obligations names all of them", left[0].Party, t.Offer.ID),
+		})
 	}
 	return nil
+}
+
+// sameObligation compares obligations as they were written: one without an id has its place for one.
+func sameObligation(a, b performatives.Obligation) bool {
+	if a.Deadline != nil && b.Deadline != nil && a.Deadline.Equal(*b.Deadline) {
+		a.Deadline, b.Deadline = nil, nil
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // commitsTo limits a COMMIT by its own body and the proposal that it carries out;

@@ -59,6 +59,14 @@ package session
 // These rules hold since format 8:
 //   - A standby's INFORM answers a question or a query.
 //   - In convergent/1 a COMMIT after a terminal rejection names no offer that is over.
+//
+// Rules that only refuse a new act, and change no state, need no format: a replay skips them (Event.Replayed).
+//   - An amendment leaves an obligation to its party (amendment.go).
+//   - A COMMIT changes no agreed term; where nobody accepts it, it obliges its sender only (commit.go).
+//   - Rulings hold for what commitments and amendments add, and denials for what is offered (pledge.go).
+//   - A delegate that is limited to a proposal keeps to what that obliges (execution.go).
+//   - A delivery names its commitment (execution.go).
+//   - Nobody of the arbiter's organisation acts for a side (delegate.go).
 func (t *Command) Before(format int) bool {
 	policy := t.Policy
 	if t.Phase == Idle {

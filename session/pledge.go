@@ -19,11 +19,11 @@ func (s *State) pledge(o *Offer) escalation.Pledge {
 		p.Offers = []string{o.ID}
 	}
 	of := o
-	if o.Kind == anAmendment {
-		p.Promises = o.Body
+	if o.Kind == aCommitment || o.Kind == anAmendment {
+		p.Commitment, p.CommitmentTerms = o.Body, commitmentTerms(o)
 	}
 	if o.Kind == aCommitment {
-		p.Escrow, p.Promises, p.Promised = o.Body, o.Body, promisedBy(o)
+		p.Escrow = o.Body
 		if of, _ = s.Offer(o.Supersedes); of == nil || !of.IsProposal() {
 			return p
 		}
@@ -35,9 +35,9 @@ func (s *State) pledge(o *Offer) escalation.Pledge {
 	return p
 }
 
-// promisedBy is the hash of a commitment's terms, "" of another offer or none.
-func promisedBy(o *Offer) performatives.Hash {
-	if o == nil || o.Kind != aCommitment {
+// commitmentTerms is the hash of the terms of a commitment, or of an amendment of one; "" of another offer, or none.
+func commitmentTerms(o *Offer) performatives.Hash {
+	if o == nil || o.Kind != aCommitment && o.Kind != anAmendment {
 		return ""
 	}
 	var body struct {
@@ -47,6 +47,17 @@ func promisedBy(o *Offer) performatives.Hash {
 		return ""
 	}
 	return performatives.HashOf(body.Terms)
+}
+
+// pledges is what the act offers or agrees to, as a bound limits it; false if it is not limited.
+func (t *Command) pledges(bound *escalation.Bound) (escalation.Pledge, bool) {
+	p, limited := acts[t.Act].agrees(t, bound)
+	if t.event.Replayed {
+		p.Commitment, p.CommitmentTerms = nil, ""
+		return p, limited
+	}
+	p.Side = t.Side
+	return p, limited
 }
 
 // threadsOf is the thread of a proposal, or of the one that a commitment carries out; none
@@ -77,10 +88,12 @@ func (t *Command) denied(bound *escalation.Bound, pledge escalation.Pledge) (esc
 	switch {
 	case t.Act == performatives.Accept, t.Act == performatives.Commit:
 		return bound.Denies(pledge)
-	case t.event.Replayed || pledge.Terms == "": // offers are judged only since this release
+	case t.event.Replayed:
 		return escalation.Denial{}, false
 	}
-	i := slices.IndexFunc(bound.Denied, func(d escalation.Denial) bool { return d.Terms == pledge.Terms })
+	i := slices.IndexFunc(bound.Denied, func(d escalation.Denial) bool {
+		return d.Terms != "" && d.Terms == pledge.Terms || d.CommitmentTerms != "" && d.CommitmentTerms == pledge.CommitmentTerms
+	})
 	if i < 0 {
 		return escalation.Denial{}, false
 	}

@@ -200,7 +200,7 @@ func (t *Command) allow(item *escalation.Item) {
 		return
 	}
 	o, _ := t.State.Offer(item.Offer)
-	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed, Shown: promisedBy(o)}
+	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed, Shown: commitmentTerms(o)}
 	if item.Route != nil {
 		bound.Amounts = item.Route.Amounts
 	}
@@ -240,7 +240,7 @@ func (t *Command) deny(item *escalation.Item) {
 		bound = *old
 	}
 	o, _ := t.State.Offer(item.Offer)
-	bound.Denied = append(slices.Clip(bound.Denied), escalation.Denial{Escalation: item.ID, Offer: item.Offer, Terms: item.Terms, Promises: promisedBy(o)})
+	bound.Denied = append(slices.Clip(bound.Denied), escalation.Denial{Escalation: item.ID, Offer: item.Offer, Terms: item.Terms, CommitmentTerms: commitmentTerms(o)})
 	t.bounds = t.bounds.With(item.Principal, &bound)
 }
 
@@ -253,12 +253,9 @@ func (t *Command) withinRuling() error {
 	if !some || t.about != nil || agrees == nil || t.draft != nil && t.draft.free {
 		return nil
 	}
-	pledge, limited := agrees(t, bound)
+	pledge, limited := t.pledges(bound)
 	if !limited {
 		return nil
-	}
-	if t.event.Replayed { // what is judged of a commitment only since this release
-		pledge.Promises, pledge.Promised = nil, ""
 	}
 	if d, denied := t.denied(bound, pledge); denied {
 		return Refuse(AuthorityExceeded, "a human has denied %q, and this %s would agree to it or cannot be told from it: ESCALATE for an approval", d.Offer, t.Act).

@@ -40,6 +40,13 @@ func (g *Gateway) openAsked() error {
 	return g.o.Asked.Flush()
 }
 
+// ignoreAsked ends that.
+func (g *Gateway) ignoreAsked() {
+	for _, s := range g.asked {
+		_ = s.Unsubscribe() // fails only if it has ended
+	}
+}
+
 // asker is whose consumer a subject ends with: the one of an inbox, or of one session of it. No other may ask for it.
 func asker(subject string) (performatives.Agent, bool) {
 	consumer := subject[strings.LastIndexByte(subject, '.')+1:]

@@ -105,11 +105,15 @@ func Serve(o Options) (g *Gateway, err error) {
 	if g.routes, err = g.openRoutes(); err != nil {
 		return g, err
 	}
-	return g, errors.Join(g.openAsked(), g.openService())
+	if err := g.openAsked(); err != nil {
+		return g, err
+	}
+	return g, g.openService()
 }
 
 // Stop receives no more requests, and waits for those that were forwarded.
 func (g *Gateway) Stop(ctx context.Context) error {
+	g.ignoreAsked()
 	failure := errors.Join(g.micro.Stop(), g.routes.leave())
 	g.mu.Lock()
 	g.stopped = true
@@ -124,9 +128,7 @@ func (g *Gateway) Stop(ctx context.Context) error {
 
 // Close ends the gateway once the service is closed too.
 func (g *Gateway) Close() {
-	for _, s := range g.asked {
-		_ = s.Unsubscribe() // fails only on a connection that is closed
-	}
+	g.ignoreAsked()
 	if g.forward != nil {
 		g.forward.close()
 	}

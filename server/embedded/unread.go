@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -19,11 +20,12 @@ const maxUnread = 4 * maxPending
 
 // The server is looked at so often, or more seldom if it has so many connections that looking takes long.
 const (
-	unreadEvery = 250 * time.Millisecond
-	lookingPart = 100 // of the time
+	unreadEvery  = 250 * time.Millisecond
+	unreadAtMost = time.Second
+	lookingPart  = 100 // of the time
 )
 
-// boundUnread closes connections once more waits for principals than may: those of whom for whom most waits, first.
+// boundUnread closes connections once more waits for principals than may: first those of the user for whom most waits.
 func (s *Server) boundUnread(ctx context.Context, account string, most int) {
 	pause := unreadEvery
 	for background.Pause(ctx, pause) == nil {
@@ -31,7 +33,7 @@ func (s *Server) boundUnread(ctx context.Context, account string, most int) {
 		if err := s.closeUnread(account, most); err != nil {
 			s.log.Errorf("what waits for slow clients is not known: %v", err)
 		}
-		pause = max(unreadEvery, lookingPart*time.Since(begun))
+		pause = min(max(unreadEvery, lookingPart*time.Since(begun)), unreadAtMost)
 	}
 }
 
@@ -40,18 +42,23 @@ func (s *Server) closeUnread(account string, most int) error {
 	if err != nil {
 		return err
 	}
-	total, waits := 0, map[string]int{}
+	total, waits, of := 0, map[string]int{}, map[string][]uint64{}
 	for _, c := range open.Conns {
+		user := c.AuthorizedUser
+		if user == "" || user == devName { // everybody is, so each connection counts for itself
+			user = strconv.FormatUint(c.Cid, 10)
+		}
 		total += c.Pending
-		waits[c.AuthorizedUser] += c.Pending
+		waits[user] += c.Pending
+		of[user] = append(of[user], c.Cid)
 	}
 	if total <= most {
 		return nil
 	}
 	for _, user := range slices.SortedFunc(maps.Keys(waits), func(a, b string) int { return cmp.Compare(waits[b], waits[a]) }) {
-		s.log.Warnf("%s does not read %d bytes: its connections are closed", user, waits[user])
-		if err := s.Disconnect(user); err != nil {
-			return err
+		s.log.Warnf("%d bytes wait for %s, which does not read them: its connections are closed", waits[user], user)
+		for _, id := range of[user] {
+			_ = s.nats.DisconnectClientByID(id) // the only error is that the connection is gone already
 		}
 		if total -= waits[user]; total <= most {
 			break

@@ -40,7 +40,7 @@ func TestUnread(t *testing.T) {
 	}
 	natskit.Eventually(t, "the client that does not read is cut off", func() bool {
 		n, err := w.server.Connections(user)
-		return err == nil && n == 0 && w.said.FilterMessageSnippet(user+" does not read").Len() == 1
+		return err == nil && n == 0 && w.said.FilterMessageSnippet("bytes wait for "+user).Len() == 1
 	})
 	w.asks(other, "asp.agent."+bob+".api.session.get")
 }
