@@ -22,7 +22,7 @@ type Bound struct {
 	Amounts    []string           // paths to search for the amount if there is no termPath
 	Strict     bool               // without any path, no amount in the terms may be more; no path means two places
 	Escrow     *Amount            // the most that exact terms leave to an escrow, where no bound limits money; nil is anything
-	Shown      performatives.Hash // the terms of the commitment that was at stake; "" if it was none
+	Shown      performatives.Hash // what was approved as it was at stake: the terms of a proposal, or what a commitment says
 	Denied     []Denial           // since the last approval
 	Thread     *Thread            // that it is narrowed to; nil is the whole session
 	Else       *Bound             // what holds outside of the thread; nil is nothing

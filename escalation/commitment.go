@@ -14,13 +14,25 @@ import (
 )
 
 // binds judges what a pledge binds its side to besides the terms that a bound names: what it has to pay, and what a
-// commitment adds. A replay does not judge it: earlier releases did not.
+// commitment adds. What a human approved as it was shown may say anything. A replay does not judge it: earlier releases
+// did not.
 func (b *Bound) binds(p Pledge) *Excess {
-	if p.Side == "" {
+	switch {
+	case p.Side == "":
+		return nil
+	case p.Commitment != nil && b.Shown != "" && b.Shown == p.CommitmentTerms:
+		return nil
+	case p.Commitment == nil && b.Shown != "" && b.Shown == p.Terms:
 		return nil
 	}
+	approved := map[string]any{}
+	if b.Shown != "" && b.Shown == p.Terms || b.TermsHash != "" && b.TermsHash == p.Terms {
+		for _, body := range p.Bodies[1:] { // the proposal that a commitment carries out
+			maps.Copy(approved, termsOf(decoded(body)))
+		}
+	}
 	if b.TermsHash != "" && p.Commitment != nil {
-		if excess := b.addsTo(p); excess != nil {
+		if excess := b.addsTo(p, approved); excess != nil {
 			return excess
 		}
 	}
@@ -28,40 +40,45 @@ func (b *Bound) binds(p Pledge) *Excess {
 	if len(caps) == 0 {
 		return nil
 	}
-	var found []Amount
 	for _, body := range p.Bodies {
-		amounts, unread := owed(decoded(body), p.Side, nil)
+		found, unread := owed(decoded(body), p.Side, obligationsOf(approved))
 		if unread != "" {
 			return caps[0].exceededBy(nil, unread)
 		}
-		found = append(found, amounts...)
-	}
-	for _, a := range found {
-		within := func(l limit) bool { return l.exceededBy([]Amount{a}, "") == nil }
-		if !slices.ContainsFunc(caps, within) {
-			return caps[0].exceededBy([]Amount{a}, "")
+		for _, a := range found {
+			within := func(l limit) bool { return l.exceededBy([]Amount{a}, "") == nil }
+			if !slices.ContainsFunc(caps, within) {
+				return caps[0].exceededBy([]Amount{a}, "")
+			}
 		}
 	}
 	return nil
 }
 
-// addsTo judges what a commitment adds to terms that were approved exactly: obligations and penalties. Without a bound
-// of money, no amount in them is above all that the human saw. The commitment that a human saw itself may say anything.
-func (b *Bound) addsTo(p Pledge) *Excess {
-	if b.Shown != "" && b.Shown == p.CommitmentTerms {
-		return nil
-	}
-	commitment, approved := decoded(p.Commitment), map[string]any{}
-	for _, body := range p.Bodies[1:] { // the proposal that it carries out
-		maps.Copy(approved, termsOf(decoded(body)))
+// addsTo judges what a commitment adds to terms that were approved exactly: obligations besides those approved, and
+// penalties where none were. Without a bound of money, no amount of what it adds is above all that the human saw.
+func (b *Bound) addsTo(p Pledge, approved map[string]any) *Excess {
+	commitment := decoded(p.Commitment)
+	whole, _ := commitment.(map[string]any)
+	other := func(path string) *Excess {
+		return &Excess{Path: path, Why: path + " is not as in the terms that were shown to the human"}
 	}
 	adds := termsOf(commitment)
 	for _, name := range slices.Sorted(maps.Keys(adds)) {
-		switch {
-		case reflect.DeepEqual(approved[name], adds[name]):
-			delete(adds, name)
-		case name != "obligations" && name != "penalties":
-			return &Excess{Path: "terms." + name, Why: "terms." + name + " is not in the terms that were shown to the human"}
+		was, had := approved[name]
+		if name != "obligations" && (had || name != "penalties") && !reflect.DeepEqual(was, adds[name]) {
+			return other("terms." + name)
+		}
+	}
+	for _, name := range []string{"deadline", "escrow"} {
+		if was, had := approved[name]; had && whole[name] != nil && !reflect.DeepEqual(was, whole[name]) {
+			return other(name)
+		}
+	}
+	agreed, has := obligationsOf(approved), obligationsOf(adds)
+	for o := range agreed {
+		if !has[o] && len(has) > 0 {
+			return other("terms.obligations")
 		}
 	}
 	if !b.exactEscrow() {
@@ -69,11 +86,10 @@ func (b *Bound) addsTo(p Pledge) *Excess {
 	}
 	saw, _ := amountsAnywhere(map[string]any{"terms": approved})
 	saw = append(saw, *b.Escrow)
-	agreed, _ := approved["obligations"].([]any)
 	found, unread := owed(commitment, p.Side, agreed)
-	if penalties, has := adds["penalties"]; has && unread == "" {
+	if _, had := approved["penalties"]; !had && unread == "" {
 		var more []Amount
-		more, unread = amountsAnywhere(map[string]any{"terms": map[string]any{"penalties": penalties, "currency": approved["currency"]}})
+		more, unread = amountsAnywhere(map[string]any{"terms": map[string]any{"penalties": adds["penalties"], "currency": approved["currency"]}})
 		found = append(found, more...)
 	}
 	for _, a := range found {
@@ -85,6 +101,15 @@ func (b *Bound) addsTo(p Pledge) *Excess {
 		}
 	}
 	return limit{}.exceededBy(nil, unread)
+}
+
+// Owed are the amounts that a pledge obliges its side to.
+func (p Pledge) Owed() (all []Amount) {
+	for _, body := range p.Bodies {
+		found, _ := owed(decoded(body), p.Side, nil)
+		all = append(all, found...)
+	}
+	return all
 }
 
 // caps are the highest amounts of money that the bounds allow, each at its path.
@@ -107,14 +132,13 @@ func (b *Bound) caps() (all []limit) {
 	return all
 }
 
-// owed are the amounts of a side's obligations in the body of an offer, but for those that are agreed already.
-func owed(body any, side performatives.Agent, agreed []any) (found []Amount, unread string) {
+// owed are the amounts of a side's obligations in the body of an offer, but for those that were approved.
+func owed(body any, side performatives.Agent, approved map[string]bool) (found []Amount, unread string) {
 	all, _ := termsOf(body)["obligations"].([]any)
 	for i, o := range all {
 		obligation, _ := o.(map[string]any)
-		amount, has := obligation["amount"]
-		same := func(a any) bool { return reflect.DeepEqual(a, o) }
-		if !has || amount == nil || obligation["party"] != string(side) || slices.ContainsFunc(agreed, same) {
+		amount := obligation["amount"]
+		if amount == nil || obligation["party"] != string(side) || approved[sayingOf(obligation)] {
 			continue
 		}
 		path := "terms.obligations." + strconv.Itoa(i) + ".amount"
@@ -125,6 +149,25 @@ func owed(body any, side performatives.Agent, agreed []any) (found []Amount, unr
 		}
 	}
 	return found, unread
+}
+
+// obligationsOf are the obligations in terms, each as its canonical text.
+func obligationsOf(terms map[string]any) map[string]bool {
+	all, _ := terms["obligations"].([]any)
+	said := make(map[string]bool, len(all))
+	for _, o := range all {
+		obligation, _ := o.(map[string]any)
+		said[sayingOf(obligation)] = true
+	}
+	return said
+}
+
+// sayingOf is what an obligation says, whatever its id.
+func sayingOf(obligation map[string]any) string {
+	said := maps.Clone(obligation)
+	delete(said, "id")
+	text, _ := json.Marshal(said, json.Deterministic(true)) // it was JSON
+	return string(text)
 }
 
 // termsOf are the terms in an offer's body.

@@ -34,11 +34,11 @@ func commits(t *Command) error {
 	if err := t.addresses(); err != nil {
 		return err
 	}
-	if body.Terms == nil {
-		return nil
-	}
 	if err := t.keepsTerms(); err != nil {
 		return err
+	}
+	if body.Terms == nil {
+		return nil
 	}
 	for i, o := range body.Terms.Obligations {
 		if p, ok := t.hasPart(o.Party); !ok || p.Role >= Approver {
@@ -117,7 +117,7 @@ func (t *Command) keepsTerms() error {
 		}
 	}
 	for name, value := range map[string]jsontext.Value{"deadline": body.Deadline, "escrow": body.Escrow} {
-		if is, has := agreed[name]; has && value != nil && !t.Mode.Commits && !bytes.Equal(is, value) {
+		if value != nil && !t.Mode.Commits && !bytes.Equal(agreed[name], value) {
 			refuse("/", name)
 		}
 	}

@@ -139,9 +139,9 @@ func (s *State) drafts(you performatives.Agent, now time.Time) []draft {
 		fill: members{"type": "service-agreement", "subject": sample, "terms": members{"offer": sample}},
 	}}
 	for _, o := range s.movable(now) {
-		all = append(all, s.about(o)...)
+		all = append(all, s.about(o, you)...)
 	}
-	all = append(all, s.commitments(members{}, "")...)
+	all = append(all, s.commitments(members{}, nil, you)...)
 	all = append(all, s.ofQuestions()...)
 	all = append(all, s.ofDelegations(you)...)
 	all = append(all, s.rulings()...)
@@ -185,7 +185,7 @@ func (s *State) movable(now time.Time) []*Offer {
 }
 
 // about drafts what may be said of an offer.
-func (s *State) about(o *Offer) []draft {
+func (s *State) about(o *Offer, you performatives.Agent) []draft {
 	refers, field, terms := members{"referenceId": o.ID}, "proposalId", any(members{"offer": sample})
 	if o.IsCommitment() {
 		field = "commitmentId"
@@ -196,7 +196,7 @@ func (s *State) about(o *Offer) []draft {
 	}
 	ask := draft{act: performatives.Clarify, reference: o.ID, body: refers, fill: members{"questions": []members{{"field": field, "question": sample}}}}
 	if o.Status == Accepted {
-		return append(s.commitments(refers, o.ID), ask)
+		return append(s.commitments(refers, o, you), ask)
 	}
 	all := []draft{
 		{act: performatives.Accept, reference: o.ID, body: refers},
@@ -206,7 +206,7 @@ func (s *State) about(o *Offer) []draft {
 		{act: performatives.Withdraw, reference: o.ID, body: refers},
 	}
 	if o.IsProposal() {
-		all = append(all, s.commitments(refers, o.ID)...)
+		all = append(all, s.commitments(refers, o, you)...)
 	}
 	return all
 }
@@ -218,15 +218,31 @@ func rejection(id string) draft {
 	}
 }
 
-// commitments drafts a COMMIT: as it is, one that only says the outcome, and one with obligations.
-func (s *State) commitments(body members, reference string) []draft {
+// commitments drafts a COMMIT about a proposal, or none: as it is, one that only says the outcome, and one with
+// obligations, besides those of the proposal. Where nobody accepts it, they are its sender's.
+func (s *State) commitments(body members, about *Offer, you performatives.Agent) []draft {
 	body = with(body, members{"commitmentId": s.fresh("commitment")})
+	reference, party := "", s.inviter
+	var agreed struct {
+		Obligations []any `json:"obligations"`
+	}
+	if about != nil {
+		reference = about.ID
+		if json.Unmarshal(about.Terms, &agreed) == nil && len(agreed.Obligations) > 0 {
+			if _, err := obligationsIn(about.Terms); err != nil {
+				agreed.Obligations = nil // they could not be carried out
+			}
+		}
+	}
+	if s.Mode != nil && !s.Mode.Commits {
+		party = you
+	}
 	return []draft{
 		{act: performatives.Commit, reference: reference, body: body},
 		{act: performatives.Commit, reference: reference, body: with(body, members{"outcome": "rejected"})},
 		{
 			act: performatives.Commit, reference: reference, body: body,
-			fill:  members{"terms": members{"obligations": []members{{"party": s.inviter, "action": sample}}}},
+			fill:  members{"terms": members{"obligations": append(agreed.Obligations, members{"party": party, "action": sample})}},
 			paths: []string{"terms.obligations"},
 		},
 	}

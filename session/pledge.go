@@ -35,18 +35,22 @@ func (s *State) pledge(o *Offer) escalation.Pledge {
 	return p
 }
 
-// commitmentTerms is the hash of the terms of a commitment, or of an amendment of one; "" of another offer, or none.
+// commitmentTerms is the hash of what a commitment says, or an amendment of one, but for its id and its reason; "" of
+// another offer, or none.
 func commitmentTerms(o *Offer) performatives.Hash {
 	if o == nil || o.Kind != aCommitment && o.Kind != anAmendment {
 		return ""
 	}
 	var body struct {
-		Terms jsontext.Value `json:"terms"`
+		Terms    jsontext.Value `json:"terms,omitzero"`
+		Deadline jsontext.Value `json:"deadline,omitzero"`
+		Escrow   jsontext.Value `json:"escrow,omitzero"`
 	}
 	if json.Unmarshal(o.Body, &body) != nil || body.Terms == nil {
 		return ""
 	}
-	return performatives.HashOf(body.Terms)
+	said, _ := json.Marshal(body) // it was JSON
+	return performatives.HashOf(said)
 }
 
 // pledges is what the act offers or agrees to, as a bound limits it; false if it is not limited.

@@ -78,7 +78,7 @@ func offersBound(t *Command, b *escalation.Bound) (escalation.Pledge, bool) {
 	thread := t.threadOf(&Offer{Type: body.Type, Subject: body.Subject, Line: body.ProposalID, Side: t.Side, To: t.Message.Recipient})
 	p := escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms), Threads: []escalation.Thread{thread}}
 	if t.executing {
-		p.Commitment, p.CommitmentTerms = t.Message.RawBody, p.Terms
+		p.Commitment, p.CommitmentTerms = t.Message.RawBody, commitmentTerms(&Offer{Kind: anAmendment, Body: t.Message.RawBody})
 	}
 	return p, !t.Before(3) || b.Names(t.Message.RawBody)
 }

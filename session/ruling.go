@@ -95,6 +95,9 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 		return Refuse(AuthorityExceeded, "%s is above your ceiling, %s; who can approve it: %s",
 			&above, ceilings(t.From.Limits), nobodyElse(t.whoCan(item, granted))).With(says)
 	}
+	if err := t.mayOblige(item, ruling, atStake); err != nil {
+		return err
+	}
 	for _, v := range item.Votes {
 		if v.Unopened {
 			continue
@@ -102,6 +105,25 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 		var err error
 		if granted, err = escalation.Intersect(v.Authority, granted); err != nil {
 			return Refuse(AuthorityExceeded, "%s", err).With(map[string]any{"escalationId": item.ID, "authority": v.Authority})
+		}
+	}
+	return nil
+}
+
+// mayOblige refuses an approval of an offer as it is, where it obliges the side to an amount above the human's ceiling.
+func (t *Command) mayOblige(item *escalation.Item, ruling performatives.RulingData, atStake *Offer) error {
+	if atStake == nil || ruling.Decision != performatives.Approved || !t.From.Limited || t.event.Replayed {
+		return nil
+	}
+	p := t.pledge(atStake)
+	p.Side = item.Principal
+	for _, a := range p.Owed() {
+		owes := &performatives.RulingsAuthority{MaxAmount: &a.Value, Currency: a.Currency}
+		if !escalation.Within(t.From.Limits, owes) {
+			can := t.whoCan(item, owes)
+			return Refuse(AuthorityExceeded, "it obliges %s to %s at %s, which is above your ceiling, %s: modify it; who can approve it: %s",
+				item.Principal, escalation.Money(a.Value, a.Currency), a.Path, ceilings(t.From.Limits), nobodyElse(can)).
+				With(map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "whoCan": can, "amount": a})
 		}
 	}
 	return nil
@@ -200,7 +222,10 @@ func (t *Command) allow(item *escalation.Item) {
 		return
 	}
 	o, _ := t.State.Offer(item.Offer)
-	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed, Shown: commitmentTerms(o)}
+	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed}
+	if !slices.ContainsFunc(item.Votes, func(v escalation.Vote) bool { return v.Decision == performatives.Modified }) {
+		bound.Shown = cmp.Or(commitmentTerms(o), item.Terms)
+	}
 	if item.Route != nil {
 		bound.Amounts = item.Route.Amounts
 	}

@@ -164,7 +164,10 @@ func (w *sayer) move(m api.Move) string {
 // here, the ids.
 func (w *sayer) completes() string {
 	var said []string
-	for _, id := range w.v.Completes {
+	for n, id := range w.v.Completes {
+		if n == mostSaid {
+			return strings.Join(said, "; ") + fmt.Sprintf("; and %d more", len(w.v.Completes)-n)
+		}
 		if i := w.offerNamed(id); i >= 0 {
 			said = append(said, terms(w.v.Offers[i].Terms, nil))
 		} else {

@@ -2,6 +2,7 @@ package a2agateway
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,24 +88,21 @@ func with(sequence uint64, v api.SessionView) int {
 	return len(v.Concluded) + 1
 }
 
+// agreed reports whether something was accepted in the task, or its session ended with an agreement. What was
+// accepted in a session that was abandoned is none.
+func (s snapshot) agreed() bool {
+	accepted := s.view.Accepted > 0 && s.view.Accepted >= s.first
+	switch {
+	case s.over || s.view.Closing == "agreed":
+		return true
+	case !s.view.State.Over():
+		return accepted
+	}
+	return slices.ContainsFunc(s.agreements, s.made) || s.number > 1 && len(s.agreements) > 0 && s.view.Closing == performatives.Completed
+}
+
 // made reports whether an agreement is of the task, not of another one of the session.
 func (s snapshot) made(a api.AgreementRow) bool { return s.first <= a.Sequence && a.Sequence <= s.end }
-
-// addAgreements adds those that the session has made.
-func (s *snapshot) addAgreements(ctx context.Context, c call) error {
-	if s.view.Accepted == 0 && !s.view.State.Over() {
-		return nil
-	}
-	q := api.ListAgreements{Session: s.view.Session}
-	for more := true; more; more = q.Cursor != "" {
-		var page api.Agreements
-		if err := c.Call(ctx, api.AgreementList.Verb, q, &page); err != nil {
-			return err
-		}
-		s.agreements, q.Cursor = append(s.agreements, page.Agreements...), page.Next
-	}
-	return nil
-}
 
 // again is the acceptance of what was said under a key before, if the same message said it.
 func (g *Gateway) again(ctx context.Context, c call, key string, asked performatives.Hash) (a api.Acceptance, accepted bool, err error) {

@@ -66,12 +66,6 @@ func (s snapshot) asked() (q question) {
 	return q
 }
 
-// agreed reports whether the task was over once something was accepted, or made an agreement, or completed a
-// session that had one. What was accepted in a session that is abandoned is none.
-func (s snapshot) agreed() bool {
-	return s.over || slices.ContainsFunc(s.agreements, s.made) || s.number > 1 && len(s.agreements) > 0 && s.view.Closing == performatives.Completed
-}
-
 // rejected reports whether the last word on the task's newest offer, or on the invitation, was a REJECT.
 func (s snapshot) rejected() bool {
 	offers := s.view.Proposals
@@ -311,8 +305,15 @@ func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a
 		}
 		all = append(all, artifact("outcome", "What came of the session.", outcome))
 	}
+	if !s.agreed() {
+		return all, nil
+	}
+	var page api.Agreements
+	if err := c.Call(ctx, api.AgreementList.Verb, api.ListAgreements{Session: s.view.Session}, &page); err != nil {
+		return nil, err
+	}
 	agreements := 0
-	for _, row := range s.agreements {
+	for _, row := range page.Agreements {
 		if !s.made(row) {
 			continue
 		}

@@ -29,7 +29,7 @@ type snapshot struct {
 	held    bool       // what the caller said first is still to be said
 	refused *api.Error // why it was not taken
 
-	agreements []api.AgreementRow // of the session
+	agreements []api.AgreementRow // of a session that is over: the first page
 }
 
 // maxHistory is how many entries a task shows at most.
@@ -54,8 +54,12 @@ func (g *Gateway) look(ctx context.Context, c call, of ref) (s snapshot, err err
 	if err := c.Call(ctx, api.SessionSnapshot.Verb, api.GetSnapshot{Session: id}, &s.deal); err != nil {
 		return s, err
 	}
-	if err := s.addAgreements(ctx, c); err != nil {
-		return s, err
+	if s.view.State.Over() && s.view.Accepted > 0 {
+		var page api.Agreements
+		if err := c.Call(ctx, api.AgreementList.Verb, api.ListAgreements{Session: id}, &page); err != nil {
+			return s, err
+		}
+		s.agreements = page.Agreements
 	}
 	next := s.end + 1 - min(s.end+1, maxHistory)
 	for more := &next; more != nil; {

@@ -49,9 +49,7 @@ func (c *call) negotiation(ctx context.Context, args jsontext.Value) (result, er
 	if err != nil {
 		return result{}, err
 	}
-	if len(said) > 0 {
-		c.shows(q.ID, said[len(said)-1].Sequence)
-	}
+	c.showsEntries(q.ID, said)
 	source, candidate := negotiation.Sides(&view)
 	mine := source == c.Agent() || now.You.OnBehalfOf == source
 	turns := []turn{}

@@ -138,7 +138,7 @@ func (c *call) list(ctx context.Context, args jsontext.Value) (result, error) {
 				if err != nil {
 					return result{}, err
 				}
-				if !fit.To(&one, maxRow) && one.Action != nil {
+				if !fit.To(&one, maxRow) && one.Terms != nil {
 					c.shows(s.Session, s.LastTurn)
 				}
 				rows = append(rows, one)

@@ -94,8 +94,8 @@ func (c *call) transcript(ctx context.Context, args jsontext.Value) (result, err
 	b.WriteString(". " + notice + "\n")
 	for _, e := range all {
 		b.WriteString(e.quoted())
-		c.shows(q.Session, e.Sequence)
 	}
+	c.showsEntries(q.Session, all)
 	return result{value: struct {
 		Session act.SessionID `json:"sessionId"`
 		Entries []entry       `json:"entries"`

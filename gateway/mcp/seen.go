@@ -57,6 +57,20 @@ func (s *seen) put(k seenKey, n uint64) {
 // shows remembers that a session is shown to the caller up to an entry.
 func (c *call) shows(id act.SessionID, n uint64) { c.seen.put(c.seenKey(id), n) }
 
+// showsEntries remembers that entries are shown to the caller. After a gap, what came before them was not.
+func (c *call) showsEntries(id act.SessionID, all []entry) {
+	if len(all) == 0 {
+		return
+	}
+	newest, known := c.seen.newest(c.seenKey(id))
+	switch first, last := all[0].Sequence, all[len(all)-1].Sequence; {
+	case first == 0, known && first <= newest+1:
+		c.shows(id, last)
+	case !known:
+		c.shows(id, 0)
+	}
+}
+
 // reoffers are the acts that change what an answer without a referenceId would be about.
 var reoffers = []string{act.Propose.String(), act.Counter.String(), act.Commit.String(), act.Withdraw.String()}
 

@@ -163,7 +163,7 @@ func (c *call) found(ctx context.Context, found api.WaitedTurn, id act.SessionID
 	if n := len(w.Entries); n > maxShown {
 		w.Entries, w.Truncated = w.Entries[n-maxShown:], true
 	}
-	c.shows(now.Session, now.Head.N)
+	c.showsEntries(now.Session, w.Entries)
 	for _, e := range w.Entries {
 		if e.From != c.Agent() {
 			w.Act = e.Performative
