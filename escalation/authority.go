@@ -88,7 +88,7 @@ type Pledge struct {
 	// Of a new act, and not of a replayed one (session/format.go):
 	Side            performatives.Agent // who offers or agrees
 	Commitment      jsontext.Value      // the body of a commitment, or of an amendment of one
-	CommitmentTerms performatives.Hash  // its terms
+	CommitmentTerms performatives.Hash  // of its terms, deadline and escrow
 
 	Threads []Thread // that it is in
 }

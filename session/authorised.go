@@ -119,7 +119,7 @@ func (t *Command) withinCard() error {
 			continue
 		}
 		most := &escalation.Bound{RulingsAuthority: performatives.RulingsAuthority{MaxAmount: p.MaxValue, Currency: p.Currency}, Strict: true}
-		pledge, _ := t.pledges(most)
+		pledge, _ := t.pledge(most)
 		more := most.Exceeded(pledge)
 		if more == nil || more.Amount == nil && more.Path == "" || t.trusts(ruled.For(pledge)) || ruled.For(pledge).SaysHowMuch(t.At) {
 			continue

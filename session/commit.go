@@ -116,10 +116,11 @@ func (t *Command) keepsTerms() error {
 			refuse("/terms/", name)
 		}
 	}
-	for name, value := range map[string]jsontext.Value{"deadline": body.Deadline, "escrow": body.Escrow} {
-		if value != nil && !t.Mode.Commits && !bytes.Equal(agreed[name], value) {
-			refuse("/", name)
-		}
+	if body.Deadline != nil && !t.Mode.Commits && !bytes.Equal(agreed["deadline"], body.Deadline) {
+		refuse("/", "deadline")
+	}
+	if body.Escrow != nil && !t.Mode.Commits && !bytes.Equal(agreed["escrow"], body.Escrow) {
+		refuse("/", "escrow")
 	}
 	if len(faults) == 0 {
 		return nil
@@ -174,7 +175,7 @@ func commitsTo(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 	if body.Outcome == outcomeRejected || body.ReferenceID != "" && t.Offer == nil {
 		return escalation.Pledge{}, false
 	}
-	return t.pledge(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}), true
+	return t.pledgeOf(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}), true
 }
 
 const outcomeRejected = "rejected"

@@ -11,9 +11,9 @@ import (
 	"github.com/parley-asp/parley/performatives"
 )
 
-// pledge is what agreeing to an offer agrees to: of a commitment also its escrow,
+// pledgeOf is what agreeing to an offer agrees to: of a commitment also its escrow,
 // and the proposal that it carries out.
-func (s *State) pledge(o *Offer) escalation.Pledge {
+func (s *State) pledgeOf(o *Offer) escalation.Pledge {
 	p := escalation.Pledge{Bodies: []jsontext.Value{o.Body}}
 	if o.ID != "" {
 		p.Offers = []string{o.ID}
@@ -53,8 +53,8 @@ func commitmentTerms(o *Offer) performatives.Hash {
 	return performatives.HashOf(said)
 }
 
-// pledges is what the act offers or agrees to, as a bound limits it; false if it is not limited.
-func (t *Command) pledges(bound *escalation.Bound) (escalation.Pledge, bool) {
+// pledge is what the act offers or agrees to, as a bound limits it; false if it is not limited.
+func (t *Command) pledge(bound *escalation.Bound) (escalation.Pledge, bool) {
 	p, limited := acts[t.Act].agrees(t, bound)
 	if t.event.Replayed {
 		p.Commitment, p.CommitmentTerms = nil, ""

@@ -115,7 +115,7 @@ func (t *Command) mayOblige(item *escalation.Item, ruling performatives.RulingDa
 	if atStake == nil || ruling.Decision != performatives.Approved || !t.From.Limited || t.event.Replayed {
 		return nil
 	}
-	p := t.pledge(atStake)
+	p := t.pledgeOf(atStake)
 	p.Side = item.Principal
 	for _, a := range p.Owed() {
 		owes := &performatives.RulingsAuthority{MaxAmount: &a.Value, Currency: a.Currency}
@@ -278,7 +278,7 @@ func (t *Command) withinRuling() error {
 	if !some || t.about != nil || agrees == nil || t.draft != nil && t.draft.free {
 		return nil
 	}
-	pledge, limited := t.pledges(bound)
+	pledge, limited := t.pledge(bound)
 	if !limited {
 		return nil
 	}

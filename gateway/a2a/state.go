@@ -308,12 +308,14 @@ func (g *Gateway) artifacts(ctx context.Context, c call, s snapshot) (all []*a2a
 	if !s.agreed() {
 		return all, nil
 	}
-	var page api.Agreements
-	if err := c.Call(ctx, api.AgreementList.Verb, api.ListAgreements{Session: s.view.Session}, &page); err != nil {
-		return nil, err
+	rows := s.agreements
+	if rows == nil {
+		if rows, err = c.agreements(ctx, s.view.Session); err != nil {
+			return nil, err
+		}
 	}
 	agreements := 0
-	for _, row := range page.Agreements {
+	for _, row := range rows {
 		if !s.made(row) {
 			continue
 		}

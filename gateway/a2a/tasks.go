@@ -29,7 +29,7 @@ type snapshot struct {
 	held    bool       // what the caller said first is still to be said
 	refused *api.Error // why it was not taken
 
-	agreements []api.AgreementRow // of a session that is over: the first page
+	agreements []api.AgreementRow // of a session that is over and in which something was accepted
 }
 
 // maxHistory is how many entries a task shows at most.
@@ -55,11 +55,9 @@ func (g *Gateway) look(ctx context.Context, c call, of ref) (s snapshot, err err
 		return s, err
 	}
 	if s.view.State.Over() && s.view.Accepted > 0 {
-		var page api.Agreements
-		if err := c.Call(ctx, api.AgreementList.Verb, api.ListAgreements{Session: id}, &page); err != nil {
+		if s.agreements, err = c.agreements(ctx, id); err != nil {
 			return s, err
 		}
-		s.agreements = page.Agreements
 	}
 	next := s.end + 1 - min(s.end+1, maxHistory)
 	for more := &next; more != nil; {
@@ -81,6 +79,13 @@ func (g *Gateway) look(ctx context.Context, c call, of ref) (s snapshot, err err
 		}
 	}
 	return s, g.addFirst(ctx, c, &s)
+}
+
+// agreements are those of a session: the first page.
+func (c call) agreements(ctx context.Context, id performatives.SessionID) ([]api.AgreementRow, error) {
+	var page api.Agreements
+	err := c.Call(ctx, api.AgreementList.Verb, api.ListAgreements{Session: id}, &page)
+	return page.Agreements, err
 }
 
 // addFirst adds what is known of the caller's first message: that it is still to be said, or that it was refused.

@@ -23,8 +23,8 @@ func (g *Gateway) openAsked() error {
 	for n := range max(1, g.o.Shards) {
 		stream := api.ShardName(api.InboxStream, n)
 		for subject, count := range map[string]func(performatives.Agent){
-			pulls + stream + ".*": func(a performatives.Agent) { g.o.Seen(a); g.useless(a, 1) },
-			infos + stream + ".*": func(a performatives.Agent) { g.useless(a, infoCosts) },
+			pulls + stream + ".*": func(a performatives.Agent) { g.o.Seen(a); g.countFlood(a, 1) },
+			infos + stream + ".*": func(a performatives.Agent) { g.countFlood(a, infoCosts) },
 		} {
 			s, err := g.o.Asked.QueueSubscribe(subject, api.ServiceName, func(m *nats.Msg) {
 				if a, ok := asker(m.Subject); ok {
@@ -40,7 +40,7 @@ func (g *Gateway) openAsked() error {
 	return g.o.Asked.Flush()
 }
 
-// ignoreAsked ends that.
+// ignoreAsked stops receiving those copies.
 func (g *Gateway) ignoreAsked() {
 	for _, s := range g.asked {
 		_ = s.Unsubscribe() // fails only if it has ended

@@ -14,21 +14,21 @@ const awayFor = 10 * time.Second
 
 // floods are what principals send that is refused unread or dropped, or that NATS answers: NATS itself bounds nobody.
 type floods struct {
-	mu      sync.Mutex
-	since   time.Time // the second that is counted
-	useless map[performatives.Agent]int
-	away    map[performatives.Agent]time.Time // until when
+	mu     sync.Mutex
+	since  time.Time // the second that is counted
+	counts map[performatives.Agent]int
+	away   map[performatives.Agent]time.Time // until when
 }
 
 // add counts some, and reports whether they are the first too many of a second.
 func (f *floods) add(sender performatives.Agent, n, most int, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.useless == nil || now.Sub(f.since) >= time.Second {
-		f.since, f.useless = now, map[performatives.Agent]int{}
+	if f.counts == nil || now.Sub(f.since) >= time.Second {
+		f.since, f.counts = now, map[performatives.Agent]int{}
 	}
-	f.useless[sender] += n
-	if total := f.useless[sender]; total < most || total-n >= most {
+	f.counts[sender] += n
+	if total := f.counts[sender]; total < most || total-n >= most {
 		return false
 	}
 	if f.away == nil {
@@ -49,8 +49,8 @@ func (f *floods) has(a performatives.Agent, now time.Time) bool {
 	return flooded && now.Before(until)
 }
 
-// useless counts a request for so many. Of too many, it closes their sender's connections.
-func (g *Gateway) useless(sender performatives.Agent, n int) {
+// countFlood counts a request for so many. Of too many, it closes their sender's connections.
+func (g *Gateway) countFlood(sender performatives.Agent, n int) {
 	if !g.floods.add(sender, n, g.o.MostUseless, time.Now()) {
 		return
 	}
@@ -73,7 +73,7 @@ func (g *Gateway) admit(r request, sender performatives.Agent, id performatives.
 	case err == nil:
 		release()
 	}
-	switch g.useless(sender, 1); {
+	switch g.countFlood(sender, 1); {
 	case unanswerable(r):
 	case malformed != nil:
 		g.refuse(r, malformed)
