@@ -32,13 +32,24 @@ func (s *Server) connect(o Options, tlsConfig *tls.Config) (*nats.Conn, error) {
 		StoreDir: filepath.Join(o.Data, "nats"), Listen: o.Listen, Dev: o.Dev, SyncInterval: o.interval(), Shards: o.Shards,
 		TLS: tlsConfig, Websocket: o.Websocket,
 		Broker: public.Broker, Callout: public.Callout, Authority: s.keys.authority, Log: o.Log.Named("nats"),
-		Fsynced: s.probe.metrics().Fsynced,
+		Fsynced: s.probe.metrics().Fsynced, Flooded: s.flooded,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.URL, s.WebsocketURL = s.nats.ClientURL(), s.nats.WebsocketURL()
 	return s.connectBroker(o, brokerName)
+}
+
+// flooded keeps a principal away that sends the embedded server too much.
+func (s *Server) flooded(name string) {
+	select {
+	case <-s.ready:
+		if a, err := performatives.ParseToken(name); err == nil {
+			s.Broker.Gateway.Flooded(a)
+		}
+	default: // nobody is let in yet
+	}
 }
 
 // connectBroker logs the broker in to its own account, once more for each connection.

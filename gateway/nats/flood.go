@@ -28,14 +28,18 @@ func (f *floods) add(sender performatives.Agent, n, most int, now time.Time) boo
 		f.since, f.counts = now, map[performatives.Agent]int{}
 	}
 	f.counts[sender] += n
-	if total := f.counts[sender]; total < most || total-n >= most {
-		return false
-	}
+	total := f.counts[sender]
+	return total >= most && total-n < most
+}
+
+// keepAway lets somebody not log in for a while.
+func (f *floods) keepAway(sender performatives.Agent, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.away == nil {
 		f.away = map[performatives.Agent]time.Time{}
 	}
 	f.away[sender] = now.Add(awayFor)
-	return true
 }
 
 // has reports whether somebody may not log in, as it has flooded.
@@ -51,9 +55,14 @@ func (f *floods) has(a performatives.Agent, now time.Time) bool {
 
 // countFlood counts a request for so many. Of too many, it closes their sender's connections.
 func (g *Gateway) countFlood(sender performatives.Agent, n int) {
-	if !g.floods.add(sender, n, g.o.MostUseless, time.Now()) {
-		return
+	if g.floods.add(sender, n, g.o.MostUseless, time.Now()) {
+		g.Flooded(sender)
 	}
+}
+
+// Flooded closes the connections of a principal that floods, and lets it not log in for a while.
+func (g *Gateway) Flooded(sender performatives.Agent) {
+	g.floods.keepAway(sender, time.Now())
 	g.o.Log.Warn("a principal floods: its connections are closed, and it may log in again later", zap.String("agent", string(sender)), zap.Duration("after", awayFor))
 	if g.o.Flood != nil {
 		g.o.Flood(sender)

@@ -28,6 +28,7 @@ func TestFloods(t *testing.T) {
 	for range 2 * most {
 		if f.add(many, 1, most, now) {
 			floods++
+			f.keepAway(many, now)
 		}
 	}
 	if floods != 1 || !f.has(many, now.Add(awayFor-1)) || f.has(many, now.Add(awayFor)) || f.has(few, now) {

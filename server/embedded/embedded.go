@@ -80,6 +80,9 @@ type Options struct {
 
 	Shards int // of the store (store.Options); 0 is 1
 	Unread int // bytes that wait for all principals at most; 0 is 256 MiB
+	Sent   int // messages of a principal in a second at most; 0 is 100,000
+	// Flooded is told the name of who has sent more, before its connections are closed; nil is not.
+	Flooded func(name string)
 
 	Broker    string           // public nkey ("U…") of the broker, the only user of account ASP
 	Callout   string           // public nkey ("U…") of the login service, in account AUTH
@@ -144,7 +147,10 @@ func Start(o Options) (*Server, error) {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	s.work.Go(func(ctx context.Context) {
-		s.boundUnread(ctx, o.Authority.Account(login.PrincipalsAccount), cmp.Or(o.Unread, maxUnread))
+		s.watch(ctx, watch{
+			account: o.Authority.Account(login.PrincipalsAccount), unread: cmp.Or(o.Unread, maxUnread),
+			most: int64(cmp.Or(o.Sent, maxSent)), flooded: o.Flooded,
+		})
 	})
 	return s, nil
 }

@@ -41,7 +41,7 @@ func newLogger(out *zap.Logger) *logger {
 }
 
 // ofClient is in what the server says of a client's connection, over TCP or WebSocket, or of what it sent.
-var ofClient = regexp.MustCompile(` - [cw]id:\d+|^websocket|^Malformed JetStream|TLS handshake`)
+var ofClient = regexp.MustCompile(` - [cw]id:\d+|^websocket|^Malformed JetStream|TLS handshake| ACK sequence \d+ past | bad NAK delay value`)
 
 func (l *logger) log(level zapcore.Level, text string) {
 	if !ofClient.MatchString(text) {

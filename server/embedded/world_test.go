@@ -38,6 +38,7 @@ type world struct {
 	authority *login.Authority
 	fsyncs    atomic.Int32 // that the server made
 	said      *observer.ObservedLogs
+	floods    chan string // who floods
 }
 
 // own logs in as the only user of one of parley's accounts.
@@ -52,7 +53,7 @@ func start(t *testing.T, dev bool) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), natskit.Patience)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, store: t.TempDir(), owner: natskit.NewKey(t), keys: map[string]nkeys.KeyPair{
+	w := &world{t: t, ctx: ctx, floods: make(chan string, 1), store: t.TempDir(), owner: natskit.NewKey(t), keys: map[string]nkeys.KeyPair{
 		alice: natskit.NewKey(t), bob: natskit.NewKey(t), login.OperatorName: natskit.NewKey(t),
 	}}
 	callout := natskit.NewKey(t)
@@ -62,7 +63,7 @@ func start(t *testing.T, dev bool) *world {
 	var issuer nkeys.KeyPair
 	w.authority, issuer = natskit.NewLogins(t)
 	w.server, err = embedded.Start(embedded.Options{
-		StoreDir: w.store, Listen: "127.0.0.1:0", Dev: dev, Unread: 8 << 20,
+		StoreDir: w.store, Listen: "127.0.0.1:0", Dev: dev, Unread: 8 << 20, Sent: 10_000, Flooded: func(name string) { w.floods <- name },
 		Broker: natskit.Public(t, w.owner), Callout: natskit.Public(t, callout), Authority: w.authority,
 		Log: zaptest.NewLogger(t, zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewTee(c, core) }))), Fsynced: func(time.Duration) { w.fsyncs.Add(1) },
 	})

@@ -40,8 +40,28 @@ func TestUnread(t *testing.T) {
 	}
 	natskit.Eventually(t, "the client that does not read is cut off", func() bool {
 		n, err := w.server.Connections(user)
-		return err == nil && n == 0 && w.said.FilterMessageSnippet("bytes wait for "+user).Len() == 1
+		return err == nil && n == 0 && w.said.FilterMessageSnippet("bytes wait for "+alice).Len() == 1
 	})
+	w.asks(other, "asp.agent."+bob+".api.session.get")
+}
+
+// A client that sends more than anybody needs is cut off, whatever it sends. Others stay.
+func TestSentTooMuch(t *testing.T) {
+	w := start(t, false)
+	w.echo("asp.agent." + bob + ".api.*.*")
+	other := w.as(bob)
+	flooder := w.connect(natskit.Bare(t, w.keys[alice]), nats.NoReconnect())
+	sends := func() error { return flooder.Publish("$JS.ACK.ASP_INBOX."+alice+".1.1.1.1.1.0", nil) }
+	for range 1_000 { // as many as it may
+		natskit.Must(t, sends())
+	}
+	natskit.Must(t, flooder.Flush())
+	for sends() == nil {
+		continue
+	}
+	if name := <-w.floods; name != alice {
+		t.Errorf("%s floods", name)
+	}
 	w.asks(other, "asp.agent."+bob+".api.session.get")
 }
 
