@@ -19,67 +19,6 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// A conversation is a session as the agent's server has it.
-type conversation struct {
-	Context string     `json:"contextId"`
-	Task    a2a.TaskID `json:"taskId"`
-	Answers int        `json:"answers"`
-}
-
-// exchange sends one api.Entry and says what is answered. over is whether a failure matters no
-// more, because the session is over.
-func (t *talk) exchange(ctx context.Context, m api.InboxMessage) (over bool, err error) {
-	defer func() {
-		if why := recover(); why != nil { // of what reads the answers of others
-			err = fmt.Errorf("panic: %v", why)
-		}
-	}()
-	g := t.o.Gateway
-	e, err := api.ReadEntry(m.Envelope, m.Sealed)
-	if err != nil {
-		return true, nil // no version of ours wrote it
-	}
-	c := call{Caller: g.o.Service.As(t.agent), to: t.agent}
-	key := "remote " + string(e.ID)
-	if _, _, said, err := c.Before(ctx, key, ""); err != nil || said {
-		return false, err // it was answered before a crash
-	}
-	s, err := g.look(ctx, c, ref{session: e.Session})
-	if refused(err) || isA2A(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	over = s.view.State.Over()
-	talked := t.key(contextKind, string(e.Session))
-	var at conversation
-	if data, _, err := g.record(ctx, talked); err != nil {
-		return over, err
-	} else if len(data) > 0 && json.Unmarshal(data, &at) != nil {
-		at = conversation{}
-	}
-	reply, err := t.send(ctx, &at, t.message(e, s, string(e.ID)))
-	if over {
-		return true, errors.Join(err, g.o.Records.Delete(ctx, talked))
-	}
-	if err != nil {
-		return false, err
-	}
-	if at.Answers < maxAnswers {
-		at.Answers++
-		if err := t.answer(ctx, c, key, s, e, reply, &at); err != nil {
-			return false, err
-		}
-	}
-	data, err := json.Marshal(at)
-	if err != nil {
-		return false, err
-	}
-	_, err = g.put(ctx, talked, data)
-	return false, err
-}
-
 func isA2A(err error) bool { _, is := err.(*a2a.Error); return is } //nolint:errorlint // made by look
 
 // message is an entry as the agent reads it.
@@ -118,15 +57,14 @@ type reply struct {
 
 // send sends a message and waits for the answer, while the agent works on it.
 func (t *talk) send(ctx context.Context, at *conversation, m *a2a.Message) (r reply, err error) {
-	if t.server == nil {
-		if t.server, err = t.connect(ctx); err != nil {
-			return r, err
-		}
+	server, err := t.connected(ctx)
+	if err != nil {
+		return r, err
 	}
 	m.ContextID, m.TaskID = at.Context, at.Task
 	asking, cancel := context.WithTimeout(ctx, AnswerWithin)
 	defer cancel()
-	result, err := t.server.client.SendMessage(asking, &a2a.SendMessageRequest{Message: m})
+	result, err := server.client.SendMessage(asking, &a2a.SendMessageRequest{Message: m})
 	if err != nil {
 		return r, err
 	}
@@ -147,7 +85,7 @@ func (t *talk) send(ctx context.Context, at *conversation, m *a2a.Message) (r re
 			return r, err
 		}
 		polling, cancel := context.WithTimeout(ctx, AnswerWithin)
-		task, err = t.server.client.GetTask(polling, &a2a.GetTaskRequest{ID: task.ID})
+		task, err = server.client.GetTask(polling, &a2a.GetTaskRequest{ID: task.ID})
 		cancel()
 		if err != nil {
 			return r, err

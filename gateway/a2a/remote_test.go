@@ -1,11 +1,13 @@
 package a2agateway_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -36,7 +38,8 @@ type robotServer struct {
 	came []string // messageIds, in order
 	auth bool
 
-	nulls bool // its lists have them
+	fails string // in a request that it cannot answer
+	nulls bool   // its lists have them
 
 	once  sync.Once
 	asked chan struct{} // closed when somebody has
@@ -48,8 +51,14 @@ func startRobot(t *testing.T, change ...func(card map[string]any)) *robotServer 
 	mux := http.NewServeMux()
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
-		down := r.down
+		down, fails := r.down, r.fails
 		r.mu.Unlock()
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		down = down || fails != "" && bytes.Contains(body, []byte(fails))
 		r.once.Do(func() { close(r.asked) })
 		if down {
 			http.Error(w, "down", http.StatusBadGateway)
@@ -173,6 +182,37 @@ func TestA2ARemote(t *testing.T) {
 			t.Errorf("message %s came twice", came)
 		}
 		seen[came] = true
+	}
+}
+
+// A session in which its server fails keeps it from no other, and is gone on with when the server does not fail any more.
+func TestA2ARemoteFailsOnce(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{PrivateWebhooks: true})}
+	r := startRobot(t)
+	r.fails = "poison"
+	w.addRobot(r.URL)
+	opens := func(purpose string) string {
+		t.Helper()
+		var opened api.Acceptance
+		w.Send("POST", "/v1/asp/sessions", w.Tokens[cron], fmt.Sprintf(`{"with":[%q],"purpose":%q}`, robot, purpose)).Is(http.StatusCreated, &opened)
+		return string(opened.Session)
+	}
+	poisoned := opens("buy poison")
+	testkit.Must(t, background.Await(w.Ctx, r.asked))
+	if acts := w.acts(opens("buy cups"), 2); acts[1] != "ACCEPT" {
+		t.Errorf("beside a session in which its server fails the invitation is answered with %v", acts)
+	}
+	w.Down()
+	w.Up()
+	if acts := w.acts(opens("buy plates"), 2); acts[1] != "ACCEPT" {
+		t.Errorf("after a restart the invitation is answered with %v", acts)
+	}
+	r.mu.Lock()
+	r.fails = ""
+	r.mu.Unlock()
+	if acts := w.acts(poisoned, 2); acts[1] != "ACCEPT" {
+		t.Errorf("once its server does not fail the invitation is answered with %v", acts)
 	}
 }
 
