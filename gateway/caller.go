@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/custody"
@@ -124,6 +125,9 @@ func (c Caller) Messages(ctx context.Context, q api.ListMessages) (page api.Mess
 func (c Caller) Say(ctx context.Context, q api.Say) (accepted api.Acceptance, err error) {
 	if err := c.Acts(); err != nil {
 		return accepted, err
+	}
+	if q.Key == "" && q.Session != "" && q.Message == "" { // so that another broker can be asked if one goes
+		q.Message = performatives.MessageID(uuid.Must(uuid.NewV7()).String())
 	}
 	err = c.Call(ctx, api.SessionSay.Verb, q, &accepted)
 	if refusal, is := errors.AsType[*session.Refusal](err); q.Asked != "" && is && strings.HasPrefix(refusal.Message, "/asked:") { // of a broker of an earlier release

@@ -12,6 +12,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/custody"
 	"github.com/parley-asp/parley/broker/limits"
@@ -72,6 +74,29 @@ func TestEnding(t *testing.T) {
 	}
 	if _, err := s.As("agent://acme.com/a").CallJSON(t.Context(), api.SessionSay.Name, nil); err != nil {
 		t.Errorf("an act ends with %v", err)
+	}
+}
+
+// An act of a session can be sent again, so that another broker answers if one goes.
+func TestSayNames(t *testing.T) {
+	t.Parallel()
+	var said api.Say
+	s := &gateway.Service{CallAs: func(_ context.Context, _ performatives.Agent, _ string, request []byte) ([]byte, error) {
+		said = api.Say{}
+		return []byte("{}"), json.Unmarshal(request, &said)
+	}}
+	for _, c := range []struct {
+		say   api.Say
+		named bool
+	}{
+		{api.Say{Session: "s"}, true},
+		{api.Say{Session: "s", Key: "k"}, false},
+		{api.Say{Key: "k"}, false},
+		{api.Say{}, false},
+	} {
+		if _, err := s.As("agent://acme.com/a").Say(t.Context(), c.say); err != nil || (said.Message != "") != c.named {
+			t.Errorf("%+v becomes %+v: %v", c.say, said, err)
+		}
 	}
 }
 

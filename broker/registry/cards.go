@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode"
@@ -209,8 +210,8 @@ func (r *Registry) check(c *api.Card) error {
 		return cardFault("/card/registry/auditor", "an auditor is a human who may not decide")
 	case c.Registry.TrustScore != nil && (*c.Registry.TrustScore < 0 || *c.Registry.TrustScore > 100):
 		return cardFault("/card/registry/trustScore", "trustScore is 0 to 100")
-	case c.Registry.A2A != "" && (human || len(c.Registry.A2A) > maxURL || !strings.HasPrefix(c.Registry.A2A, "https://") && !strings.HasPrefix(c.Registry.A2A, "http://")):
-		return cardFault("/card/registry/a2a", "a2a is the http(s) URL of an agent's server")
+	case c.Registry.A2A != "" && (human || !isServer(c.Registry.A2A)):
+		return cardFault("/card/registry/a2a", "a2a is the http(s) URL of an agent's server, without user, query and fragment: everybody can read it")
 	case c.A2A && human:
 		return cardFault("/card/a2a", "a2a is of an agent")
 	case c.MaxTransactionValue != nil && *c.MaxTransactionValue < 0:
@@ -308,6 +309,12 @@ func (r *Registry) checkKeys(c *api.Card) error {
 
 func noCard() error {
 	return session.Refuse(session.MalformedEnvelope, "/card: is missing").With(map[string]string{"path": "/card"})
+}
+
+// isServer reports whether a text is the URL of a server, and tells nothing else.
+func isServer(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && len(text) <= maxURL && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
 func cardFault(path, message string) error {

@@ -237,7 +237,11 @@ entries of offer and acceptance leave too, because they tell all terms.`,
 					return usage(fmt.Errorf("the agreement has no term %q", name))
 				}
 			}
-			return writeAgreement(cmd, r.Document.Redact(keep...), file)
+			redacted := r.Document.Redact(keep...)
+			if r.Document.Log != nil && redacted.Log == nil {
+				note(cmd, "The public log has terms that are taken out: anybody can read them there. The position in the log is left out.")
+			}
+			return writeAgreement(cmd, redacted, file)
 		},
 	}
 	cmd.Flags().StringSliceVar(&keep, "keep", nil, "`TERMS` to keep, separated by commas (default: none)")

@@ -126,21 +126,24 @@ withdraws from the others. After an interruption, continue with 'parley tender I
 	return connects(cmd)
 }
 
-// inviteBest opens a session with each of the best that accept.
+// inviteBest opens a session with each of the best that accept, but for the principal itself. Of those that cannot be
+// invited it says why, and goes on.
 func inviteBest(ctx context.Context, cmd *cobra.Command, c *client.Client, found api.Proposals, purpose string, n int) error {
+	var refused []error
 	for _, candidate := range found.Candidates {
 		if n == 0 || !candidate.Accepted {
 			break
 		}
-		if candidate.Agent == "" { // it is elsewhere
+		if candidate.Agent == "" || candidate.Agent == c.Agent() { // it is elsewhere, or oneself
 			continue
 		}
 		s, err := c.Invite(ctx, client.Invitation{With: []performatives.Agent{candidate.Agent}, Purpose: purpose})
 		if err != nil {
-			return err
+			refused = append(refused, fmt.Errorf("%s: %w", candidate.Agent, err))
+			continue
 		}
 		note(cmd, "Invited "+string(candidate.Agent)+" to "+string(s.ID())+".")
 		n--
 	}
-	return nil
+	return errors.Join(refused...)
 }

@@ -23,6 +23,9 @@ import (
 // requestTimeout is longer than any call takes, also one that waits.
 const requestTimeout = api.LongestWait + 5*time.Second
 
+// onceTimeout is longer than a call takes that neither waits nor may be sent again: the broker that took it may be gone.
+const onceTimeout = 15 * time.Second
+
 // answerWait is how long the first answer is waited for to what may be sent again: the broker that took it may be gone.
 const answerWait = 5 * time.Second
 
@@ -31,7 +34,11 @@ func (g *Gateway) CallAs(ctx context.Context, as performatives.Agent, verb strin
 	if noun, what, two := strings.Cut(verb, "."); !two || !isToken(noun) || !isToken(what) {
 		return nil, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q", verb)
 	}
-	return g.request(ctx, as, api.Call(as, verb), request, repeatable(verb, request))
+	again, within := repeatable(verb, request), requestTimeout
+	if !again && !api.VerbNamed(verb).Waits {
+		within = onceTimeout
+	}
+	return g.request(ctx, as, api.Call(as, verb), request, within, again)
 }
 
 // repeatable reports whether a call that is sent twice is done once.
@@ -49,7 +56,7 @@ func (g *Gateway) SubmitAs(ctx context.Context, as performatives.Agent, id perfo
 	if _, err := performatives.ParseSessionID(string(id)); err != nil {
 		return accepted, session.NoSuchSession()
 	}
-	reply, err := g.request(ctx, as, api.Submit(as, id), envelope, true)
+	reply, err := g.request(ctx, as, api.Submit(as, id), envelope, requestTimeout, true)
 	if err != nil {
 		return accepted, err
 	}
@@ -63,7 +70,7 @@ func (g *Gateway) away() bool { return g.o.Isolated() && !g.o.Conn.IsConnected()
 
 // request sends a request to the brokers, again if that is allowed and no answer comes, after twice as long each time.
 // An error reply is returned as a refusal.
-func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject string, data []byte, again bool) ([]byte, error) {
+func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject string, data []byte, within time.Duration, again bool) ([]byte, error) {
 	if _, err := performatives.ParseAgent(string(as)); err != nil {
 		return nil, session.Refuse(session.UnknownAgent, "you are not registered")
 	}
@@ -73,9 +80,9 @@ func (g *Gateway) request(ctx context.Context, as performatives.Agent, subject s
 	if g.away() {
 		return nil, session.Busy()
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	wait := requestTimeout
+	wait := within
 	if again {
 		wait = answerWait
 	}

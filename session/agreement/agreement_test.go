@@ -17,6 +17,7 @@ import (
 
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/agreement"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
 	"github.com/parley-asp/parley/session/transcript"
 )
 
@@ -190,6 +191,23 @@ func TestRedactionKeepsTheHash(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Of terms that the public log has, none is left in a document from which it was taken out.
+func TestRedactionLeavesLogOut(t *testing.T) {
+	t.Parallel()
+	d := signed(t)
+	leaf, err := d.Leaf("2026-04-01T00:00:00.000Z", agreement.Publish{Names: []string{"action"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Log = &inclusion.Proof{Leaf: leaf}
+	if d.Redact("action").Log == nil {
+		t.Error("without a term that the log does not have, it has no position in the log")
+	}
+	if redacted := d.Redact("nested"); redacted.Log != nil {
+		t.Errorf("it still has the leaf %s", redacted.Log.Leaf)
+	}
 }
 
 // evident is an agreement of another mode, which its entries prove.

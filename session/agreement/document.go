@@ -277,7 +277,7 @@ func saltOf(m *performatives.Message) Salt {
 }
 
 // Redact takes out all terms but those to keep, and what else would tell them: the
-// entries.
+// entries, and the position in the public log if its leaf has terms that are taken out.
 func (d Document) Redact(keep ...string) Document {
 	terms, salts := map[string]jsontext.Value{}, map[string]string{}
 	for _, name := range keep {
@@ -286,6 +286,17 @@ func (d Document) Redact(keep ...string) Document {
 		}
 	}
 	d.Terms, d.Salts = terms, salts
+	if d.Log != nil {
+		leaf, err := inclusion.ReadLeaf(d.Log.Leaf)
+		for name := range leaf.Terms {
+			if _, kept := terms[name]; !kept {
+				d.Log = nil
+			}
+		}
+		if err != nil {
+			d.Log = nil
+		}
+	}
 	if d.Evidence != nil {
 		d.Evidence = &Evidence{Keys: d.Evidence.Keys, Rotated: d.Evidence.Rotated, DIDKeys: d.Evidence.DIDKeys, DIDs: d.Evidence.DIDs}
 	}

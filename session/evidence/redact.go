@@ -64,6 +64,12 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 				offers = append(offers, d.Evidence.Offer)
 			}
 			b.Agreements[i] = d.Redact(keep...)
+			if b.Agreements[i].Log == nil && b.Receipts != nil { // its leaf is left out
+				receipts := *b.Receipts
+				receipts.Agreements = maps.Clone(receipts.Agreements)
+				delete(receipts.Agreements, d.ID)
+				b.Receipts = &receipts
+			}
 			if len(d.Signatures) == 0 {
 				b.Agreements[i].Evidence = nil // its keys prove nothing without entries
 			}
