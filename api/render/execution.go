@@ -73,7 +73,7 @@ func Evidence(r evidence.Report, s Style) string {
 	}
 	if len(b.Transcript) > 0 { // else it tells of no session
 		p.put(0, 2, loud("session "+string(b.Session)), said("  "), Span{b.State.String(), stateInk(b.State.String(), "")},
-			hushed("  "+Count(len(b.Transcript), "entry", "entries")+", "+Count(len(b.Agreements), "agreement", "agreements")+"; "+log))
+			hushed("  "+Count(len(b.Transcript), "entry", "entries")+", "+Count(len(b.Agreements), "agreement", "agreements")+", as of "+r.AsOf+"; "+log))
 	}
 	for _, o := range b.Obligations {
 		names := newNamer()
@@ -96,12 +96,29 @@ func Evidence(r evidence.Report, s Style) string {
 		p.put(0, 2, Span{"It holds: ", good}, said("hashes, receipts and signatures are right, and the replay leads to this."))
 	}
 	if len(r.Faults) == 0 {
+		p.unproven(r)
 		p.unchecked(r.Unchecked, "bundle")
 		for _, a := range r.Hosted {
 			p.put(2, 4, said(Hosted(a)))
 		}
 	}
 	return p.String()
+}
+
+// unproven says what a bundle without faults does not prove.
+func (p *page) unproven(r evidence.Report) {
+	if r.Unlinked > 0 {
+		p.put(2, 4, said("nothing proves that "+Count(r.Unlinked, "withheld entry is", "withheld entries are")+" of this session: no entry after them names them"))
+	}
+	switch b := r.Bundle; {
+	case !b.State.Over():
+		p.put(2, 4, said("it tells what was by "+r.AsOf+"; what came after that, it cannot tell"))
+	case b.Ended == nil && !r.LogUnchecked:
+		p.put(2, 4, said("the session's end has no position in the public log"))
+	}
+	if r.ReceiptsUnchecked {
+		p.put(2, 4, said("the COSE Receipts are by the key that the bundle names; verify --receipt-key says which it has to be"))
+	}
 }
 
 // stands is where the bundle says that an obligation or dispute stands, and whether that is proven.

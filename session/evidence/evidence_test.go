@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
@@ -118,6 +119,36 @@ func publish(t *testing.T, b *evidence.Bundle) note.Verifier {
 	verifier, err := inclusion.ParseKey(public)
 	must(err)
 	return verifier
+}
+
+// A bundle says as of when it tells, and what it cannot prove.
+func TestAsOf(t *testing.T) {
+	t.Parallel()
+	data, trust := made(t)
+	var b evidence.Bundle
+	if err := json.Unmarshal(data, &b); err != nil {
+		t.Fatal(err)
+	}
+	b.Ended, b.Receipts.Session = nil, nil
+	b.Sealed = map[performatives.MessageID]performatives.SealedParts{"none": {}}
+	r := evidence.Verify(bytesOf(t, b), trust)
+	if len(r.Faults) != 1 || r.Faults[0].Member != "/sealed/none" {
+		t.Errorf("with sealed parts of no entry: %v", r.Faults)
+	}
+	b.Sealed, trust.Receipts = nil, nil
+	said := strings.Join(strings.Fields(render.Evidence(evidence.Verify(bytesOf(t, b), trust), render.Style{})), " ")
+	for _, want := range []string{", as of 20", "the session's end has no position in the public log", "verify --receipt-key says which it has to be"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+	cut, err := evidence.Make(b.Transcript[:3], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := render.Evidence(evidence.Verify(bytesOf(t, cut), trust), render.Style{}); !strings.Contains(said, "what came after that, it cannot tell") {
+		t.Errorf("of a session that goes on it says\n%s", said)
+	}
 }
 
 // What it says is what happened, and it proves itself.

@@ -148,7 +148,10 @@ func tells(value jsontext.Value, name string) bool {
 // that the broker accepted it. Signatures are checked of those that are there.
 func (r *Report) chain(trust Trust) {
 	b := &r.Bundle
-	head, keys := performatives.NoHash, map[performatives.Agent]performatives.Key{}
+	head, keys, before := performatives.NoHash, map[performatives.Agent]performatives.Key{}, ""
+	if len(b.Sealed) > 0 {
+		r.fault("/sealed", "goes with a whole transcript only")
+	}
 	for i, line := range b.Transcript {
 		at := fmt.Sprintf("/transcript/%d", i)
 		var stamp performatives.Stamp
@@ -185,7 +188,13 @@ func (r *Report) chain(trust Trust) {
 		} else if err != nil {
 			r.fault(at, "the broker did not sign that it accepted this hash")
 		}
-		head = stamp.Hash
+		if stamp.Receipt.AcceptedAt < before {
+			r.fault(at, "was accepted before the entry before it")
+		}
+		if isWithheld(line) && (i+1 == len(b.Transcript) || isWithheld(b.Transcript[i+1])) {
+			r.Unlinked++
+		}
+		head, before = stamp.Hash, stamp.Receipt.AcceptedAt
 	}
 	if head != b.Head {
 		r.fault("/head", "is %s; the transcript ends with %s", b.Head, head)

@@ -41,6 +41,11 @@ func TestRedact(t *testing.T) {
 	if b.Sealed != nil {
 		t.Error("it has what was sealed, such as a hash of the terms")
 	}
+	forged := b
+	forged.Sealed = map[performatives.MessageID]performatives.SealedParts{"m": {}}
+	if r := evidence.Verify(bytesOf(t, forged), trust); len(r.Faults) != 1 || r.Faults[0].Member != "/sealed" {
+		t.Errorf("with sealed parts of entries that are withheld: %v", r.Faults)
+	}
 	if bytes.Contains(data, []byte(whole.Obligations[0].Action)) {
 		t.Errorf("it tells %q", whole.Obligations[0].Action)
 	}

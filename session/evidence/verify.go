@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -30,14 +31,18 @@ type Trust struct {
 type Report struct {
 	Bundle   Bundle
 	Faults   []Fault
-	Logged   int // agreements, and the session's end, that are in the public log, by the log's key
-	Withheld int // entries of which only the hash and the receipt are there
+	Logged   int    // agreements, and the session's end, that are in the public log, by the log's key
+	Withheld int    // entries of which only the hash and the receipt are there
+	Unlinked int    // of these, those that no entry after them names: they could be of another session
+	AsOf     string // when the last entry was accepted
 	// Claimed are pointers to the obligations and disputes that only the bundle says: of a transcript with
 	// entries withheld nobody can compute them again.
 	Claimed []string
 	Hosted  []performatives.Agent // whose key the installation holds, as the transcript pins it
 
 	LogUnchecked bool // since the log's key was not given
+	// ReceiptsUnchecked: nobody said which key signs COSE Receipts, and the bundle's own was taken.
+	ReceiptsUnchecked bool
 	// Unchecked is the bundle's key if nobody said which one the broker has: anybody could have made it.
 	Unchecked []performatives.Key
 }
@@ -91,6 +96,7 @@ func Verify(data []byte, trust Trust) Report {
 	if !trust.BrokerKeys.Has(b.Broker) {
 		r.anotherBroker(&trust)
 	}
+	r.AsOf = acceptedAt(b.Transcript)
 	if len(b.Withheld()) > 0 {
 		r.chain(trust)
 		r.claims()
@@ -144,6 +150,11 @@ func (r *Report) replayed(trust Trust) {
 	if err != nil {
 		r.fault("/transcript", "does not replay: %v", err)
 		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.Sealed)) {
+		if !slices.ContainsFunc(entries, func(e transcript.Entry) bool { return e.Message.ID == id }) {
+			r.fault("/sealed/"+string(id), "is of no entry that is here")
+		}
 	}
 	if state.ID != b.Session {
 		r.fault("/sessionId", "is %q; the transcript is of %s", b.Session, state.ID)
@@ -223,6 +234,7 @@ func (r *Report) logged(trust Trust) {
 		r.fault("/receipts/key", "%v", err)
 		return
 	}
+	r.ReceiptsUnchecked = trust.Receipts == nil
 	if trust.Receipts != nil && !trust.Receipts.Equal(key) {
 		r.fault("/receipts/key", "is another key than the one given")
 	}

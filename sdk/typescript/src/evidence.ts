@@ -190,6 +190,9 @@ class Check {
       this.fault('/transcript', `cannot be followed: ${(error as Error).message}`);
       return;
     }
+    for (const id of Object.keys(b.sealed ?? {}).sort()) {
+      if (!entries.some((e) => e.id === id)) this.fault(`/sealed/${id}`, 'is of no entry that is here');
+    }
     const { state } = entries.at(-1)!.receipt;
     if (b.state !== state) this.fault('/state', `is ${b.state}; the transcript leads to ${state}`);
     this.#same('/agreements', b.agreements.map(({ log: _, ...d }) => d), made);
@@ -207,7 +210,8 @@ class Check {
   /** Each entry follows the one before, and the broker accepted it. Who signed is checked of those that are there. */
   async #chain(): Promise<void> {
     const keys = new Map<string, string>();
-    let head = noHash;
+    let [head, before] = [noHash, ''];
+    if (Object.keys(this.#b.sealed ?? {}).length > 0) this.fault('/sealed', 'goes with a whole transcript only');
     for (const [i, line] of this.#lines.entries()) {
       const at = `/transcript/${i}`;
       let [hash, receipt] = ['', {} as Receipt];
@@ -232,7 +236,8 @@ class Check {
         if (key && e.signature && !(await signedBy(key, canonical(unsigned(e.sent)), e.signature))) this.fault(at, `${e.sender} did not sign it`);
       }
       if (!(await this.#by.receipted(hash, receipt))) this.fault(at, 'the broker did not sign that it accepted this hash');
-      head = hash;
+      if (receipt.acceptedAt < before) this.fault(at, 'was accepted before the entry before it');
+      [head, before] = [hash, receipt.acceptedAt];
     }
     if (head !== this.#b.head) this.fault('/head', `is ${this.#b.head}; the transcript ends with ${head}`);
     const { state } = this.#last();

@@ -121,6 +121,8 @@ class _Check:
         if b["broker"] not in self._by:
             self.fault("/broker", f"is {b['broker']}, not the broker {self._broker}")
         if any(_withheld(line) for line in self._lines):
+            if b.get("sealed"):
+                self.fault("/sealed", "goes with a whole transcript only")
             self._chain()
             self.report.claimed = [f"/{kind}/{i}" for kind in ("obligations", "disputes") for i in range(len(b[kind]))]
         else:
@@ -164,6 +166,8 @@ class _Check:
         except (SealedError, ValueError, TypeError, KeyError, AttributeError, IndexError, StopIteration) as error:
             self.fault("/transcript", f"cannot be followed: {error!r}")
             return
+        for id in sorted(b.get("sealed", {}).keys() - {e.id for e in entries}):
+            self.fault(f"/sealed/{id}", "is of no entry that is here")
         state = entries[-1].receipt["state"]
         if b["state"] != state:
             self.fault("/state", f"is {b['state']}; the transcript leads to {state}")
@@ -180,7 +184,7 @@ class _Check:
 
     def _chain(self) -> None:
         """Each entry follows the one before, and the broker accepted it. Who signed is checked of those that are there."""
-        head, keys = NO_HASH, dict[str, str]()
+        head, keys, before = NO_HASH, dict[str, str](), ""
         for i, line in enumerate(self._lines):
             at = f"/transcript/{i}"
             if _withheld(line):
@@ -204,7 +208,9 @@ class _Check:
                     self.fault(at, f"{e.sender} did not sign it")
             if not self._by.receipted(hashed, receipt):
                 self.fault(at, "the broker did not sign that it accepted this hash")
-            head = hashed
+            if receipt["acceptedAt"] < before:
+                self.fault(at, "was accepted before the entry before it")
+            head, before = hashed, receipt["acceptedAt"]
         if head != self._b["head"]:
             self.fault("/head", f"is {self._b['head']}; the transcript ends with {head}")
         if self._last()["state"] != self._b["state"]:
