@@ -92,6 +92,7 @@ type Ledger struct {
 
 	receipts inclusion.ReceiptKey
 	prior    *inclusion.Checkpoint
+	before   string // the checkpoint that was published before the start, "" if there is none
 
 	verifier  note.Verifier
 	witnesses []*cosigner
@@ -116,6 +117,12 @@ type published struct {
 	size   int64
 	signed string
 	root   inclusion.SignedRoot
+	before bool // the start: another one takes its place, with the cosignatures of now
+}
+
+// suffices reports whether another checkpoint of this size is not needed.
+func (p *published) suffices(size int64) bool {
+	return p != nil && (p.size > size || p.size == size && !p.before)
 }
 
 // Open starts to follow the log. It is served once all its leaves are read.
@@ -236,9 +243,12 @@ func (l *Ledger) publish(ctx context.Context) error {
 		if err := l.shared(ctx, &t); err != nil {
 			return err
 		}
+		if err := l.serveBefore(&t); err != nil {
+			return err
+		}
 	}
 	size := l.bounded(t.size)
-	if last := l.published.Load(); last != nil && last.size == size {
+	if l.published.Load().suffices(size) {
 		return nil
 	}
 	if err := l.o.Store.Sync(api.LogStream, uint64(size)); err != nil { //nolint:gosec // not negative
@@ -283,7 +293,7 @@ func (l *Ledger) serve(c inclusion.Checkpoint, signed string) error {
 	}
 	l.o.Failpoint(checkpointSaved)
 	l.prior = &c
-	l.published.Store(&published{c.Tree.N, signed, root})
+	l.published.Store(&published{size: c.Tree.N, signed: signed, root: root})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.behind = (time.Time{}); l.tree.size > c.Tree.N {

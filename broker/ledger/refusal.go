@@ -74,8 +74,25 @@ func (l *Ledger) openPrior() error {
 	if err != nil {
 		return fmt.Errorf("the last checkpoint of the log: %w", err)
 	}
-	l.prior = &c
+	l.prior, l.before = &c, signed
 	return nil
+}
+
+// serveBefore serves the checkpoint that was published before the start: the witnesses of now may not have cosigned it
+// yet, and may be away.
+func (l *Ledger) serveBefore(t *tree) error {
+	if l.before == "" || l.published.Load() != nil {
+		return nil
+	}
+	c, err := inclusion.Open(l.before, l.verifier)
+	if err != nil || c.Tree.N > l.bounded(t.size) {
+		return err
+	}
+	root, err := l.receipts.Sign(c)
+	if err == nil {
+		l.published.Store(&published{size: c.Tree.N, signed: l.before, root: root, before: true})
+	}
+	return err
 }
 
 // openResume takes the checkpoint that an operator gives, if it is newer. One that is older than the backup does not let the

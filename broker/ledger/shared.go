@@ -34,7 +34,7 @@ func (l *Ledger) shared(ctx context.Context, t *tree) error {
 	if err != nil || len(lines) < l.o.Witnesses.Quorum {
 		return nil //nolint:nilerr // it is of other witnesses, and is replaced
 	}
-	if last := l.published.Load(); c.Tree.N > l.bounded(t.size) || last != nil && last.size >= c.Tree.N {
+	if c.Tree.N > l.bounded(t.size) || l.published.Load().suffices(c.Tree.N) {
 		return nil
 	}
 	root, err := tlog.TreeHash(c.Tree.N, t)

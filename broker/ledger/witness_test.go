@@ -213,6 +213,28 @@ func TestWitnessesFail(t *testing.T) {
 	}
 }
 
+// TestWitnessAdded: what was published stays, though a witness that is new does not answer.
+func TestWitnessAdded(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	file := newBoard()
+	l := p.open(file)
+	l.append(names(0, 5)...)
+	l.has(5)
+	before := l.last()
+	w := p.newWitness("new")
+	w.fail(http.StatusServiceUnavailable)
+	l = p.open(file, witnessed(p, 0, w))
+	w.asked(1)
+	if status, data, _ := l.get("checkpoint"); status != http.StatusOK || string(data) != before {
+		t.Errorf("while the new witness is away: %d %s", status, data)
+	}
+	w.fail(0)
+	natskit.Eventually(t, "the new witness has cosigned", func() bool { return len(l.signedBy(w)) == 1 })
+	l.append(names(5, 7)...)
+	l.has(7)
+}
+
 // TestWitnessAgainstFork: a witness that knows one log does not cosign another with its key.
 func TestWitnessAgainstFork(t *testing.T) {
 	t.Parallel()
