@@ -185,7 +185,10 @@ func TestWitnesses(t *testing.T) {
 		proof, err := next.Proof(p.ctx, inclusion.Session, names(0, 1)[0])
 		natskit.Must(t, err)
 		if proof != nil {
-			natskit.Must(t, proof.Verify(next.verifier()))
+			natskit.Must(t, proof.VerifyCosigned(next.verifier(), []note.Verifier{w1.key, w2.key}))
+			if err := proof.VerifyCosigned(next.verifier(), []note.Verifier{w1.key, p.newWitness("w3").key}); err == nil {
+				t.Error("a witness that was not asked has cosigned")
+			}
 		}
 		return proof != nil
 	})

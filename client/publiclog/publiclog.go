@@ -113,23 +113,9 @@ func (l *Log) checkpoint(ctx context.Context) (c inclusion.Checkpoint, signed st
 		c, err = l.Open(string(data))
 	}
 	if err == nil {
-		err = l.cosigned(string(data))
+		err = inclusion.Cosigned(string(data), l.witnesses)
 	}
 	return c, string(data), err
-}
-
-// cosigned checks that all witnesses have cosigned a checkpoint.
-func (l *Log) cosigned(signed string) error {
-	for _, w := range l.witnesses {
-		lines, err := inclusion.Cosignatures(signed, []signednote.Verifier{w})
-		if err == nil && len(lines) == 0 {
-			err = fmt.Errorf("the witness %s has not cosigned the log's checkpoint", w.Name())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // tiles are the log's, for tlog, which checks them.

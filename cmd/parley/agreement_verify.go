@@ -12,7 +12,6 @@ import (
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session/agreement"
-	"github.com/parley-asp/parley/session/agreement/inclusion"
 )
 
 func notValid(file string, r agreement.Report) error {
@@ -21,7 +20,6 @@ func notValid(file string, r agreement.Report) error {
 
 func agreementVerify() *cobra.Command {
 	var broker brokerTrust
-	var logKey string
 	var keys []string
 	var unsigned bool
 	cmd := &cobra.Command{
@@ -47,11 +45,8 @@ what the last line says is proven.`,
 				}
 				trust.Keys[a] = performatives.Key(key)
 			}
-			if logKey != "" {
-				var err error
-				if trust.Log, err = inclusion.ParseKey(logKey); err != nil {
-					return usage(fmt.Errorf("--log-key: %w", err))
-				}
+			if err := trustLog(cmd, &trust); err != nil {
+				return err
 			}
 			data, err := os.ReadFile(args[0])
 			if err != nil {
@@ -67,7 +62,8 @@ what the last line says is proven.`,
 	}
 	broker.flags(cmd.Flags(), "the one that the receipts name")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "a party's `URI=KEY`, which has to have signed; can be repeated (default: the keys in the file alone)")
-	cmd.Flags().StringVar(&logKey, "log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: its position is not checked)")
+	cmd.Flags().String("log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: its position is not checked)")
+	witnessFlag(cmd)
 	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")
 	return cmd
 }

@@ -159,7 +159,7 @@ func inParts(ctx context.Context, c connection, id performatives.SessionID) (b e
 
 func evidenceVerify() *cobra.Command {
 	var broker brokerTrust
-	var logKey, receiptKey string
+	var receiptKey string
 	var unsigned bool
 	cmd := &cobra.Command{
 		Use: "verify FILE", Short: "check a bundle offline, and tell its story", Args: args(cobra.ExactArgs(1)),
@@ -169,11 +169,8 @@ func evidenceVerify() *cobra.Command {
 				return err
 			}
 			trust := evidence.Trust{Trust: agreement.Trust{Broker: broker.key, BrokerKeys: broker.keys, Unsigned: unsigned}}
-			if logKey != "" {
-				var err error
-				if trust.Log, err = inclusion.ParseKey(logKey); err != nil {
-					return usage(fmt.Errorf("--log-key: %w", err))
-				}
+			if err := trustLog(cmd, &trust.Trust); err != nil {
+				return err
 			}
 			if receiptKey != "" {
 				text, err := os.ReadFile(receiptKey)
@@ -195,7 +192,8 @@ func evidenceVerify() *cobra.Command {
 		},
 	}
 	broker.flags(cmd.Flags(), "the one that the bundle names")
-	cmd.Flags().StringVar(&logKey, "log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: places in it are not checked)")
+	cmd.Flags().String("log-key", "", "the public log's `KEY`, as 'parley log key' prints it (default: places in it are not checked)")
+	witnessFlag(cmd)
 	cmd.Flags().StringVar(&receiptKey, "receipt-key", "", "PEM `FILE` with the key of COSE Receipts, as 'parley log key --receipts' prints it (default: the one in the bundle)")
 	cmd.Flags().BoolVar(&unsigned, "allow-unsigned", false, "accept unsigned entries, as a broker under --dev does")
 	return cmd

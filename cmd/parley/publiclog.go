@@ -14,6 +14,7 @@ import (
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client/publiclog"
 	"github.com/parley-asp/parley/internal/background"
+	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/session/agreement/inclusion"
 )
 
@@ -145,7 +146,42 @@ const defaultLogURL = "http://127.0.0.1:8080/log"
 func logFlags(cmd *cobra.Command) {
 	cmd.Flags().String("log-url", defaultLogURL, "`URL` of the public log")
 	cmd.Flags().String("log-key", "", "the log's `KEY`, as 'parley log key' prints it (default: ask the broker)")
+	witnessFlag(cmd)
+}
+
+func witnessFlag(cmd *cobra.Command) {
 	cmd.Flags().StringArray("witness-key", nil, "the `KEY` of a witness that must have cosigned the checkpoint; can be repeated")
+}
+
+// witnessesIn are those that --witness-key names.
+func witnessesIn(cmd *cobra.Command) (all []signednote.Verifier, err error) {
+	keys, err := cmd.Flags().GetStringArray("witness-key")
+	for _, key := range keys {
+		w, err := inclusion.ParseWitness(key)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--witness-key: %w", err))
+		}
+		all = append(all, w)
+	}
+	return all, err
+}
+
+// trustLog reads --log-key and --witness-key of what checks a file offline.
+func trustLog(cmd *cobra.Command, trust *agreement.Trust) (err error) {
+	if trust.Witnesses, err = witnessesIn(cmd); err != nil {
+		return err
+	}
+	key := text(cmd, "log-key")
+	if key == "" {
+		if len(trust.Witnesses) > 0 {
+			return usage(errors.New("--witness-key cosigns the public log's checkpoint: give its --log-key, too"))
+		}
+		return nil
+	}
+	if trust.Log, err = inclusion.ParseKey(key); err != nil {
+		return usage(fmt.Errorf("--log-key: %w", err))
+	}
+	return nil
 }
 
 // openLog finds the log that the flags name.
@@ -164,17 +200,9 @@ func openLog(cmd *cobra.Command) (*publiclog.Log, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("--log-key: %w", err))
 	}
-	keys, err := cmd.Flags().GetStringArray("witness-key")
+	witnesses, err := witnessesIn(cmd)
 	if err != nil {
 		return nil, err
-	}
-	var witnesses []signednote.Verifier
-	for _, key := range keys {
-		w, err := inclusion.ParseWitness(key)
-		if err != nil {
-			return nil, usage(fmt.Errorf("--witness-key: %w", err))
-		}
-		witnesses = append(witnesses, w)
 	}
 	l, err := publiclog.New(text(cmd, "log-url"), verifier, witnesses)
 	if err != nil {

@@ -35,7 +35,7 @@ func (v *verifier) log() {
 	if v.trust.Log == nil {
 		return
 	}
-	if err := p.Verify(v.trust.Log); err != nil {
+	if err := p.VerifyCosigned(v.trust.Log, v.trust.Witnesses); err != nil {
 		v.fault("/log", "%v", err)
 		return
 	}

@@ -31,7 +31,8 @@ type Trust struct {
 	Broker performatives.Key                         // whose receipts the evidence has; "" takes the one that it names
 	// BrokerKeys are all keys that the broker's receipts may have, where it has rotated its key. None are Broker alone.
 	BrokerKeys performatives.TrustedKeys
-	Log        note.Verifier // whose checkpoints the position in the public log has; nil leaves it unchecked
+	Log        note.Verifier   // whose checkpoints the position in the public log has; nil leaves it unchecked
+	Witnesses  []note.Verifier // that must have cosigned these checkpoints
 	// Unsigned accepts evidence of a broker that ran with --dev.
 	Unsigned bool
 }

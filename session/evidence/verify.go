@@ -217,7 +217,7 @@ func (r *Report) logged(trust Trust) {
 		}
 		if trust.Log == nil {
 			// It is not checked.
-		} else if err := b.Ended.Verify(trust.Log); err != nil {
+		} else if err := b.Ended.VerifyCosigned(trust.Log, trust.Witnesses); err != nil {
 			r.fault("/ended", "%v", err)
 		} else {
 			r.Logged++

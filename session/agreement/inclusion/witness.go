@@ -43,3 +43,25 @@ func Cosignatures(signed string, witnesses []note.Verifier) (lines []string, err
 	}
 	return lines, nil
 }
+
+// Cosigned checks that all witnesses have cosigned a checkpoint.
+func Cosigned(signed string, witnesses []note.Verifier) error {
+	for _, w := range witnesses {
+		lines, err := Cosignatures(signed, []note.Verifier{w})
+		if err == nil && len(lines) == 0 {
+			err = fmt.Errorf("the witness %s has not cosigned the log's checkpoint", w.Name())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// VerifyCosigned is Verify, and that all witnesses have cosigned the checkpoint.
+func (p Proof) VerifyCosigned(key note.Verifier, witnesses []note.Verifier) error {
+	if err := p.Verify(key); err != nil {
+		return err
+	}
+	return Cosigned(p.Checkpoint, witnesses)
+}
