@@ -21,14 +21,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/session/agreement"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -287,9 +285,20 @@ func (s speech) entered(ctx context.Context, made Act) (at time.Time, link *perf
 // Submit makes the envelope of an act in a session, signs and submits it. The same act makes the
 // same bytes.
 func (h *Agents) Submit(ctx context.Context, as performatives.Agent, signer performatives.Signer, made Act, said api.Say, state *session.State) (accepted api.Acceptance, err error) {
-	body, err := h.signed(ctx, as, signer, made, said, state)
+	party, signs, err := h.party(ctx, as, signer, made, said, state)
 	if err != nil {
 		return accepted, err
+	}
+	body, later := said.Body, false
+	if signs {
+		if later = party.Later(body); later {
+			said.Context, err = acceptsLater(party, said)
+		} else {
+			body, err = party.Complete(performatives.Parse(said.Performative), body)
+		}
+		if err != nil {
+			return accepted, err
+		}
 	}
 	body, parts, err := h.sealed(as, made, said, body)
 	if err != nil {
@@ -305,37 +314,10 @@ func (h *Agents) Submit(ctx context.Context, as performatives.Agent, signer perf
 	if err != nil {
 		return accepted, session.RefuseUnreadable(err)
 	}
-	return h.o.Submit(ctx, as, made.Session, envelope)
-}
-
-// signed is the body of an act with the signature of the agreement that the mode wants. An act without
-// a link, such as the invitation, is none that the mode has signed.
-func (h *Agents) signed(ctx context.Context, as performatives.Agent, signer performatives.Signer, made Act, said api.Say, state *session.State) (jsontext.Value, error) {
-	act := performatives.Parse(said.Performative)
-	if made.Link == nil || state.Mode == nil || !state.Mode.Signed || agreement.CarriesOAP(said.Context) || act != performatives.Propose && act != performatives.Counter && act != performatives.Accept {
-		return said.Body, nil
+	if accepted, err = h.o.Submit(ctx, as, made.Session, envelope); err == nil && later {
+		h.signLater(ctx, party, said, accepted)
 	}
-	p := agreement.Party{Signer: signer, Session: made.Session, Message: made.Message, At: made.At, Self: as, Inherited: agreement.InheritedOf(state)}
-	for _, other := range state.Participants()[:state.Principals()] {
-		if other != as {
-			p.Other = other
-		}
-	}
-	var names struct {
-		Reference string `json:"referenceId"`
-	}
-	if act == performatives.Accept && json.Unmarshal(said.Body, &names) == nil {
-		if offer, known := state.Offer(names.Reference); known {
-			page, err := h.o.Messages(ctx, as, api.ListMessages{Session: made.Session, Since: offer.Sequence, Limit: 1})
-			if err != nil {
-				return nil, err
-			}
-			if p.Offer, err = agreement.OfferIn(page.Messages); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return p.Complete(act, said.Body)
+	return accepted, err
 }
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

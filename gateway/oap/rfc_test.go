@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,36 @@ func TestRFC(t *testing.T) {
 		d, err := w.OperatorClient().Agreement(w.Ctx, api.GetAgreement{Session: session})
 		return err == nil && d.Log != nil && bytes.Contains(d.Log.Leaf, []byte("weather.forecast.detailed"))
 	})
+}
+
+// A hosted agent without a key of its own accepts the RFC's proposal on another face, by the move that it is offered. Its
+// signature over the agreement follows at once.
+func TestHostedAcceptsRFC(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var opened, s oapState
+	w.oap("POST", "open", alpha, members{"to": agreement.DIDOf(seller), "category": "pricing"}).Is(http.StatusCreated, &opened)
+	id := performatives.SessionID(strings.TrimPrefix(opened.ID, "neg_"))
+	accepts := func() {
+		t.Helper()
+		var now api.Snapshot
+		w.Send("GET", testkit.SessionPath(id)+"/snapshot", w.Tokens[seller], "").Is(http.StatusOK, &now)
+		i := slices.IndexFunc(now.Moves, func(m api.Move) bool { return m.Performative == "ACCEPT" })
+		if i < 0 || len(now.Moves[i].Fill) > 0 {
+			t.Fatalf("its moves are %+v", now.Moves)
+		}
+		w.Send("POST", testkit.SessionPath(id)+"/messages", w.Tokens[seller], fmt.Sprintf(`{"performative":"ACCEPT","body":%s}`, now.Moves[i].Body)).Is(http.StatusOK, nil)
+	}
+	accepts()
+	w.oap("POST", opened.ID+"/propose", alpha, w.rfc(opened.ID, "prp_1", nil, 1, alpha, seller)).Is(http.StatusOK, nil)
+	accepts()
+	if s = w.stateFor(opened.ID, alpha); s.State != "accepted" || len(s.Unsigned) != 1 || s.Unsigned[0] != agreement.DIDOf(alpha) {
+		t.Fatalf("once accepted it is %+v", s)
+	}
+	signed := w.later(opened.ID, alpha, s.Hash)
+	signed.Is(http.StatusOK, nil)
+	w.verifies(signed.Body, 2)
+	w.replays(id, 2)
 }
 
 // A pricing entry of a manifest, as it stands, is an opening proposal, and no counter-proposal (RFC-0002, section 4).

@@ -111,6 +111,50 @@ func (p Party) Complete(act performatives.Performative, body jsontext.Value) (js
 	return json.Marshal(members, json.Deterministic(true))
 }
 
+// Later reports whether a body accepts an offer whose agreement begins with the acceptance, and does not sign it: it can
+// be signed once it is accepted.
+func (p Party) Later(body jsontext.Value) bool {
+	var said struct {
+		Signature jsontext.Value `json:"agreementSignature"`
+	}
+	b, binds := p.Offer.(performatives.Binder)
+	if !binds || b.Binds().EffectiveFrom != "" {
+		return false
+	}
+	_, salted := ParseSalt(b.Binds().AgreementSalt) // the invitation is not
+	return salted && json.Unmarshal(body, &said) == nil && said.Signature == nil
+}
+
+// Accepts is the context of an ACCEPT that signs later: the acceptance in OAP's form.
+func (p Party) Accepts(reference string) ([]jsontext.Value, error) {
+	document := map[string]string{"proposal_id": reference}
+	data, err := canonical(document)
+	if err != nil {
+		return nil, err
+	}
+	signer := p.Signer
+	if signer == nil {
+		signer = nobody{}
+	}
+	signature, err := signer.Sign(data)
+	if err != nil {
+		return nil, err
+	}
+	document["signature"] = encoding.EncodeToString(signature)
+	if data, err = canonical(document); err != nil {
+		return nil, err
+	}
+	return OAPContext(data)
+}
+
+// SignAccepted signs the agreement that an ACCEPT has made, which begins when it was accepted.
+func (p Party) SignAccepted(body jsontext.Value, acceptedAt string) (string, error) {
+	if b, binds := p.Offer.(performatives.Binder); binds {
+		b.Binds().EffectiveFrom = acceptedAt
+	}
+	return p.sign(performatives.Accept, body)
+}
+
 // sign signs the agreement that the act's own offer, or the one that it accepts, becomes.
 func (p Party) sign(act performatives.Performative, body jsontext.Value) (string, error) {
 	said := performatives.Message{Performative: act, RawBody: body}
