@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/approvals"
@@ -73,7 +74,7 @@ func (b *Broker) mayEscalate(side performatives.Agent, times int) error {
 	}
 	if most := b.limits.Load().Escalations; times > most {
 		return session.Refuse(session.RateLimited, "%s has escalated %d times in this session, and may not again: answer, or CLOSE", side, most).
-			With(map[string]any{"limit": "escalations", "maxEscalations": most})
+			With(map[string]any{"limit": "escalations", "maxEscalations": most, "retryAfterMs": time.Hour.Milliseconds()})
 	}
 	return nil
 }

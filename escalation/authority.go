@@ -28,6 +28,7 @@ type Bound struct {
 	Else       *Bound             // what holds outside of the thread; nil is nothing
 	Sealed     bool               // for the other sides
 	Unopened   bool               // sealed, and its part is not here: nobody here knows what it allows
+	Limited    bool               // only humans with a ceiling granted it
 }
 
 // A Thread is the offers of one type and subject between the same sides, and what counters

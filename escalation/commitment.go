@@ -45,11 +45,35 @@ func (b *Bound) binds(p Pledge) *Excess {
 		if unread != "" {
 			return caps[0].exceededBy(nil, unread)
 		}
-		for _, a := range found {
-			within := func(l limit) bool { return l.exceededBy([]Amount{a}, "") == nil }
-			if !slices.ContainsFunc(caps, within) {
-				return caps[0].exceededBy([]Amount{a}, "")
-			}
+		if excess := above(caps, found); excess != nil {
+			return excess
+		}
+	}
+	if !b.Limited || p.Commitment == nil && b.TermsHash != "" {
+		return nil
+	}
+	named := p.Bodies
+	if len(approved) > 0 {
+		named = named[:1] // the rest was approved
+	}
+	for _, body := range named { // whose ceiling is for any amount
+		found, unread := amountsAnywhere(decoded(body))
+		if unread != "" {
+			return caps[0].exceededBy(nil, unread)
+		}
+		if excess := above(caps, found); excess != nil {
+			return excess
+		}
+	}
+	return nil
+}
+
+// above finds an amount that is above all caps.
+func above(caps []limit, found []Amount) *Excess {
+	for _, a := range found {
+		within := func(l limit) bool { return l.exceededBy([]Amount{a}, "") == nil }
+		if !slices.ContainsFunc(caps, within) {
+			return caps[0].exceededBy([]Amount{a}, "")
 		}
 	}
 	return nil
@@ -107,6 +131,15 @@ func (b *Bound) addsTo(p Pledge, approved map[string]any) *Excess {
 func (p Pledge) Owed() (all []Amount) {
 	for _, body := range p.Bodies {
 		found, _ := owed(decoded(body), p.Side, nil)
+		all = append(all, found...)
+	}
+	return all
+}
+
+// Named are the amounts that the terms name, whoever pays them.
+func (p Pledge) Named() (all []Amount) {
+	for _, body := range p.Bodies {
+		found, _ := amountsAnywhere(decoded(body))
 		all = append(all, found...)
 	}
 	return all

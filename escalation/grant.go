@@ -95,6 +95,11 @@ func (i *Item) Granted(said *performatives.RulingsAuthority, limited bool) (gran
 	return &bound, true
 }
 
+// Frees reports whether an authority limits another amount than the one at stake, which it leaves free.
+func (i *Item) Frees(a *performatives.RulingsAuthority) bool {
+	return i.Amount != nil && a != nil && a.MaxAmount != nil && a.TermPath != "" && !samePath(a.TermPath, i.Amount.Path) && !slices.ContainsFunc(a.Bounds, i.limitsAmount)
+}
+
 // limitsAmount reports whether a bound names the highest value of the amount at stake.
 func (i *Item) limitsAmount(b performatives.RulingsBound) bool {
 	_, most := atMost(b)

@@ -31,11 +31,15 @@ func (i *Inbox) call(w http.ResponseWriter, r *http.Request, who *person) {
 	}
 	request, err := io.ReadAll(r.Body)
 	if err != nil {
-		i.refuse(w, r, session.Refuse(session.TooLarge, "the request is too large"), http.StatusRequestEntityTooLarge)
+		i.tooLarge(w, r)
 		return
 	}
 	reply, err := i.Service.CallAs(r.Context(), who.Agent, verb, request)
 	i.answer(w, r, jsontext.Value(reply), err)
+}
+
+func (i *Inbox) tooLarge(w http.ResponseWriter, r *http.Request) {
+	i.refuse(w, r, session.Refuse(session.TooLarge, "the request is too large"), http.StatusRequestEntityTooLarge)
 }
 
 // submit submits the envelope of a decision that the browser built and signed. The
@@ -46,7 +50,11 @@ func (i *Inbox) submit(w http.ResponseWriter, r *http.Request, who *person) {
 		Envelope jsontext.Value          `json:"envelope"`
 	}
 	data, err := io.ReadAll(r.Body)
-	if err != nil || json.Unmarshal(data, &q) != nil {
+	if err != nil {
+		i.tooLarge(w, r)
+		return
+	}
+	if json.Unmarshal(data, &q) != nil {
 		i.refuse(w, r, session.Refuse(session.MalformedEnvelope, "want {sessionId, envelope}"), http.StatusBadRequest)
 		return
 	}

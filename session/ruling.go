@@ -84,6 +84,11 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 		return Refuse(AuthorityExceeded, "you have a ceiling, and no amount at stake can be seen: say which term is the amount and the most that it may be, in a currency, or deny; who has no ceiling: %s", nobodyElse(can)).
 			With(map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "whoCan": can})
 	}
+	if t.From.Limited && !t.event.Replayed && item.Frees(granted) {
+		return Refuse(AuthorityExceeded, "the amount at stake, %s at %s, would be free: bound it, too, within your ceiling, %s",
+			escalation.Money(item.Amount.Value, item.Amount.Currency), item.Amount.Path, ceilings(t.From.Limits)).
+			With(map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "amount": item.Amount})
+	}
 	if !escalation.Within(t.From.Limits, granted) {
 		says := map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "whoCan": t.whoCan(item, granted)}
 		above := escalation.Bound{RulingsAuthority: *granted}
@@ -110,19 +115,24 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 	return nil
 }
 
-// mayOblige refuses an approval of an offer as it is, where it obliges the side to an amount above the human's ceiling.
+// mayOblige refuses an approval of an offer as it is, where it names an amount above the human's ceiling, or obliges the
+// side to one.
 func (t *Command) mayOblige(item *escalation.Item, ruling performatives.RulingData, atStake *Offer) error {
 	if atStake == nil || ruling.Decision != performatives.Approved || !t.From.Limited || t.event.Replayed {
 		return nil
 	}
 	p := t.pledgeOf(atStake)
 	p.Side = item.Principal
-	for _, a := range p.Owed() {
+	named := p.Named()
+	for n, a := range slices.Concat(named, p.Owed()) {
 		owes := &performatives.RulingsAuthority{MaxAmount: &a.Value, Currency: a.Currency}
 		if !escalation.Within(t.From.Limits, owes) {
-			can := t.whoCan(item, owes)
-			return Refuse(AuthorityExceeded, "it obliges %s to %s at %s, which is above your ceiling, %s: modify it; who can approve it: %s",
-				item.Principal, escalation.Money(a.Value, a.Currency), a.Path, ceilings(t.From.Limits), nobodyElse(can)).
+			can, what := t.whoCan(item, owes), "it obliges "+string(item.Principal)+" to"
+			if n < len(named) {
+				what = "it names"
+			}
+			return Refuse(AuthorityExceeded, "%s %s at %s, which is above your ceiling, %s: modify it; who can approve it: %s",
+				what, escalation.Money(a.Value, a.Currency), a.Path, ceilings(t.From.Limits), nobodyElse(can)).
 				With(map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "whoCan": can, "amount": a})
 		}
 	}
@@ -223,6 +233,7 @@ func (t *Command) allow(item *escalation.Item) {
 	}
 	o, _ := t.State.Offer(item.Offer)
 	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed}
+	bound.Limited = !slices.ContainsFunc(item.Votes, func(v escalation.Vote) bool { return escalation.Approves(v.Decision) && !v.Limited })
 	if !slices.ContainsFunc(item.Votes, func(v escalation.Vote) bool { return v.Decision == performatives.Modified }) {
 		bound.Shown = cmp.Or(commitmentTerms(o), item.Terms)
 	}

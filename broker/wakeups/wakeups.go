@@ -100,14 +100,20 @@ func (w *Wakeups) Set(ctx context.Context, c api.Caller, q api.SetWakeup) (api.W
 	if c.Operator {
 		return api.Wakeup{}, session.Refuse(session.Unauthorized, "an operator has no inbox")
 	}
+	over := false
 	if q.Session != "" {
-		if _, _, err := w.o.Look(ctx, c.Agent, q.Session); err != nil {
+		s, _, err := w.o.Look(ctx, c.Agent, q.Session)
+		if err != nil {
 			return api.Wakeup{}, err
 		}
+		over = s.Phase.Over()
 	}
 	at := key(c.Agent, q.Session)
 	if q.URL == "" && q.Subject == "" {
 		return api.Wakeup{Session: q.Session}, w.unset(ctx, at)
+	}
+	if over {
+		return api.Wakeup{}, session.Refuse(session.WrongState, "the session is over: there is nothing more to be told of")
 	}
 	to, err := w.target(c.Agent, q)
 	if err != nil {
