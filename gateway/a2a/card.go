@@ -148,15 +148,21 @@ func agentCard(card api.Card, url, version string) object {
 }
 
 // signedCard is the card with its signature (A2A §8.4), and beside that what clients of 0.3
-// read. Verifiers of 1.0 leave that out, as it is no member of theirs.
+// read. Verifiers of 1.0 leave that out, as it is no member of theirs. A second signature is of all that is there,
+// for verifiers that take it as it comes.
 func signedCard(card api.Card, url, version string, signer performatives.Signer) ([]byte, error) {
 	whole := agentCard(card, url, version)
-	if signer != nil {
-		signature, err := signCard(whole, url+"/"+KeysPath, signer)
-		if err != nil {
-			return nil, err
+	var signatures []object
+	signs := func(card any) error {
+		if signer == nil {
+			return nil
 		}
-		whole["signatures"] = []object{signature}
+		signature, err := signCard(card, url+"/"+KeysPath, signer)
+		signatures = append(signatures, signature)
+		return err
+	}
+	if err := signs(filled(whole)); err != nil {
+		return nil, err
 	}
 	whole["protocolVersion"], whole["url"], whole["preferredTransport"] = "0.3.0", url+"/", string(a2a.TransportProtocolJSONRPC)
 	whole["additionalInterfaces"] = []object{{"url": url + "/", "transport": string(a2a.TransportProtocolJSONRPC)}}
@@ -165,12 +171,18 @@ func signedCard(card api.Card, url, version string, signer performatives.Signer)
 	bearer := whole["securitySchemes"].(object)["bearer"].(object) //nolint:errcheck,forcetypeassert // made above
 	inner := bearer["httpAuthSecurityScheme"].(object)             //nolint:errcheck,forcetypeassert // made above
 	bearer["type"], bearer["scheme"], bearer["description"] = "http", inner["scheme"], inner["description"]
+	if err := signs(whole); err != nil {
+		return nil, err
+	}
+	if len(signatures) > 0 {
+		whole["signatures"] = signatures
+	}
 	return json.Marshal(whole, json.Deterministic(true))
 }
 
-// signCard signs a card: JWS over its canonical JSON without what is empty.
-func signCard(card object, keys string, signer performatives.Signer) (object, error) {
-	data, err := json.Marshal(filled(card), json.Deterministic(true))
+// signCard signs a card: JWS over its canonical JSON.
+func signCard(card any, keys string, signer performatives.Signer) (object, error) {
+	data, err := json.Marshal(card, json.Deterministic(true))
 	if err != nil {
 		return nil, err
 	}

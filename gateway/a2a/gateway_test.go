@@ -577,7 +577,7 @@ func TestA2ACard(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, json.Unmarshal(data, &parsed))
 	if parsed.Name != "Seller" || !parsed.Capabilities.Streaming || !parsed.Capabilities.PushNotifications || len(parsed.SupportedInterfaces) != 3 ||
-		parsed.Capabilities.Extensions[0].URI != a2agateway.Extension || len(parsed.Signatures) != 1 || parsed.SupportedInterfaces[0].URL != "http://"+w.HTTPAddr+sellerPath+"/" {
+		parsed.Capabilities.Extensions[0].URI != a2agateway.Extension || len(parsed.Signatures) != 2 || parsed.SupportedInterfaces[0].URL != "http://"+w.HTTPAddr+sellerPath+"/" {
 		t.Errorf("the card is %s", data)
 	}
 	var keys struct {
@@ -593,7 +593,19 @@ func TestA2ACard(t *testing.T) {
 	if len(keys.Keys) != 1 || header.Kid != string(held) || keys.Keys[0].Kid != header.Kid || header.Alg != "EdDSA" || header.Jku != "http://"+w.HTTPAddr+sellerPath+"/"+a2agateway.KeysPath {
 		t.Errorf("the header is %s, the keys %+v", protected, keys)
 	}
-	for _, name := range []string{"signatures", "protocolVersion", "url", "preferredTransport", "additionalInterfaces", "security"} {
+	x, err := base64.RawURLEncoding.DecodeString(keys.Keys[0].X)
+	testkit.Must(t, err)
+	delete(card, "signatures")
+	whole, err := json.Marshal(card)
+	testkit.Must(t, err)
+	whole, err = performatives.Canonical(whole)
+	testkit.Must(t, err)
+	of, err := base64.RawURLEncoding.DecodeString(parsed.Signatures[1].Signature)
+	testkit.Must(t, err)
+	if !ed25519.Verify(x, []byte(parsed.Signatures[1].Protected+"."+base64.RawURLEncoding.EncodeToString(whole)), of) {
+		t.Error("the second signature is not of the whole card")
+	}
+	for _, name := range []string{"protocolVersion", "url", "preferredTransport", "additionalInterfaces", "security"} {
 		delete(card, name) // those of 0.3
 	}
 	card["securitySchemes"] = map[string]any{"bearer": maps.Collect(func(yield func(string, any) bool) {
@@ -603,8 +615,6 @@ func TestA2ACard(t *testing.T) {
 	payload, err := json.Marshal(card)
 	testkit.Must(t, err)
 	payload, err = performatives.Canonical(payload)
-	testkit.Must(t, err)
-	x, err := base64.RawURLEncoding.DecodeString(keys.Keys[0].X)
 	testkit.Must(t, err)
 	signature, err := base64.RawURLEncoding.DecodeString(parsed.Signatures[0].Signature)
 	testkit.Must(t, err)

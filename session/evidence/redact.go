@@ -85,9 +85,8 @@ func (b Bundle) Redact(names ...string) (Bundle, error) {
 		has := decides(e.Message) ||
 			slices.ContainsFunc(offers, func(offer jsontext.Value) bool { return bytes.Equal(offer, line) })
 		for name := range gone {
-			if tells(e.Message.RawBody, name) {
-				gone[name], has = true, true
-			}
+			gone[name] = gone[name] || isTerm(e.Message.RawBody, name)
+			has = has || tells(e.Message.RawBody, name)
 		}
 		if !has {
 			continue
@@ -119,6 +118,18 @@ func decides(m *performatives.Message) bool {
 	}
 	return m.Performative == performatives.Escalate ||
 		m.Performative == performatives.Inform && json.Unmarshal(m.RawBody, &body) == nil && body.Type == performatives.Resolution && body.Data.Escalation != ""
+}
+
+// isTerm reports whether a body has terms of which one has this name.
+func isTerm(body jsontext.Value, name string) bool {
+	var has struct {
+		Terms map[string]jsontext.Value `json:"terms"`
+	}
+	if json.Unmarshal(body, &has) != nil {
+		return false
+	}
+	_, is := has.Terms[name]
+	return is
 }
 
 // tells reports whether a value has a member of this name, at any depth, or says something of the term by its path.

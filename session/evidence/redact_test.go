@@ -23,8 +23,10 @@ func TestRedact(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole.Sealed = map[performatives.MessageID]performatives.SealedParts{"m": {}}
-	if _, err := whole.Redact("nothing"); err == nil {
-		t.Error("a term that is not there was redacted")
+	for _, name := range []string{"nothing", "terms", "subject"} {
+		if _, err := whole.Redact(name); err == nil {
+			t.Errorf("%q, which is no term, was redacted", name)
+		}
 	}
 	b, err := whole.Redact("terms.obligations")
 	if err != nil {
