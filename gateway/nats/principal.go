@@ -23,7 +23,8 @@ import (
 // requestTimeout is longer than any call takes, also one that waits.
 const requestTimeout = api.LongestWait + 5*time.Second
 
-// onceTimeout is longer than a call takes that neither waits nor may be sent again: the broker that took it may be gone.
+// onceTimeout is longer than a call takes, besides what it waits, that may not be sent again: the broker that took it may
+// be gone.
 const onceTimeout = 15 * time.Second
 
 // answerWait is how long the first answer is waited for to what may be sent again: the broker that took it may be gone.
@@ -35,10 +36,22 @@ func (g *Gateway) CallAs(ctx context.Context, as performatives.Agent, verb strin
 		return nil, session.Refuse(session.MalformedEnvelope, "there is no verb %.40q", verb)
 	}
 	again, within := repeatable(verb, request), requestTimeout
-	if !again && !api.VerbNamed(verb).Waits {
-		within = onceTimeout
+	if !again {
+		within = min(within, onceTimeout+waits(verb, request))
 	}
 	return g.request(ctx, as, api.Call(as, verb), request, within, again)
+}
+
+// waits is how long a call may wait for something to happen.
+func waits(verb string, request []byte) time.Duration {
+	var asked api.WaitTurn
+	switch {
+	case !api.VerbNamed(verb).Waits:
+		return 0
+	case verb == api.TurnWait.Name && json.Unmarshal(request, &asked) == nil:
+		return time.Duration(min(max(asked.Seconds, 0), api.LongestWait.Seconds()) * float64(time.Second))
+	}
+	return api.LongestWait
 }
 
 // repeatable reports whether a call that is sent twice is done once.

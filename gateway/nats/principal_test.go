@@ -2,6 +2,7 @@ package natsgateway
 
 import (
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -75,6 +76,24 @@ func TestRepeatable(t *testing.T) {
 	} {
 		if repeatable(request[0], []byte(request[1])) != want {
 			t.Errorf("%s: want %v", request, want)
+		}
+	}
+}
+
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	for request, want := range map[[2]string]time.Duration{
+		{"session.get", "{}"}:                 0,
+		{"turn.wait", "{}"}:                   0,
+		{"turn.wait", `{"seconds":2.5}`}:      2500 * time.Millisecond,
+		{"turn.wait", `{"seconds":-1e9}`}:     0,
+		{"turn.wait", `{"seconds":1e9}`}:      api.LongestWait,
+		{"turn.wait", `{`}:                    api.LongestWait,
+		{"discovery.call", `{"waitMs":1}`}:    api.LongestWait,
+		{"turn.pickup", `{"seconds":"none"}`}: 0,
+	} {
+		if got := waits(request[0], []byte(request[1])); got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
 		}
 	}
 }
