@@ -89,6 +89,14 @@ func amounts(v any, paths []string, strict bool) (found []Amount, unread string)
 // amountsAnywhere returns the amounts in the terms of an offer's body, however deep they
 // are: what is named like an amount, and texts such as "99,999 USD".
 func amountsAnywhere(v any) (found []Amount, unread string) {
+	return amountsIn(v, func(any) bool { return true })
+}
+
+// amountsNamed are those of amountsAnywhere, where only a text of a number and a currency is one that cannot be read: other
+// texts say something else, such as when a payment is due.
+func amountsNamed(v any) (found []Amount, unread string) { return amountsIn(v, isMoney) }
+
+func amountsIn(v any, counts func(unreadable any) bool) (found []Amount, unread string) {
 	var walk func(at, in any, name, path string)
 	walk = func(at, in any, name, path string) {
 		switch at := at.(type) {
@@ -103,7 +111,7 @@ func amountsAnywhere(v any) (found []Amount, unread string) {
 		if namesAmount(name) || isMoney(at) {
 			if a, ok := amountOf(at, in, v, path); ok {
 				found = append(found, a)
-			} else if unread == "" {
+			} else if unread == "" && counts(at) {
 				unread = path
 			}
 			return

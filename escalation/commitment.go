@@ -1,6 +1,7 @@
 package escalation
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -57,7 +58,7 @@ func (b *Bound) binds(p Pledge) *Excess {
 		named = named[:1] // the rest was approved
 	}
 	for _, body := range named { // whose ceiling is for any amount
-		found, unread := amountsAnywhere(decoded(body))
+		found, unread := amountsNamed(decoded(body))
 		if unread != "" {
 			return caps[0].exceededBy(nil, unread)
 		}
@@ -136,13 +137,13 @@ func (p Pledge) Owed() (all []Amount) {
 	return all
 }
 
-// Named are the amounts that the terms name, whoever pays them.
-func (p Pledge) Named() (all []Amount) {
+// Named are the amounts that the terms name, whoever pays them, and where one is that cannot be read.
+func (p Pledge) Named() (all []Amount, unread string) {
 	for _, body := range p.Bodies {
-		found, _ := amountsAnywhere(decoded(body))
-		all = append(all, found...)
+		found, not := amountsNamed(decoded(body))
+		all, unread = append(all, found...), cmp.Or(unread, not)
 	}
-	return all
+	return all, unread
 }
 
 // caps are the highest amounts of money that the bounds allow, each at its path.

@@ -123,7 +123,12 @@ func (t *Command) mayOblige(item *escalation.Item, ruling performatives.RulingDa
 	}
 	p := t.pledgeOf(atStake)
 	p.Side = item.Principal
-	named := p.Named()
+	named, unread := p.Named()
+	if unread != "" {
+		can := t.whoCan(item, &performatives.RulingsAuthority{})
+		return Refuse(AuthorityExceeded, "what stands at %s cannot be read, and may be above your ceiling, %s: modify it; who can approve it: %s", unread, ceilings(t.From.Limits), nobodyElse(can)).
+			With(map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "whoCan": can, "path": unread})
+	}
 	for n, a := range slices.Concat(named, p.Owed()) {
 		owes := &performatives.RulingsAuthority{MaxAmount: &a.Value, Currency: a.Currency}
 		if !escalation.Within(t.From.Limits, owes) {
