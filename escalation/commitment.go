@@ -38,6 +38,11 @@ func (b *Bound) binds(p Pledge) *Excess {
 		}
 	}
 	caps := b.caps()
+	if b.Limited {
+		if excess := b.underCeiling(p, caps); excess != nil {
+			return excess
+		}
+	}
 	if len(caps) == 0 {
 		return nil
 	}
@@ -50,15 +55,24 @@ func (b *Bound) binds(p Pledge) *Excess {
 			return excess
 		}
 	}
-	if !b.Limited || p.Commitment == nil && b.TermsHash != "" {
-		return nil
+	return nil
+}
+
+// underCeiling judges each amount that a pledge names, besides what was approved as it was shown: who has a ceiling granted
+// no other.
+func (b *Bound) underCeiling(p Pledge, caps []limit) *Excess {
+	bodies, shown := p.Bodies, map[string]any{}
+	if p.Commitment != nil && b.Shown != "" && b.Shown == p.Terms {
+		for _, body := range p.Bodies[1:] { // the proposal that a commitment carries out
+			maps.Copy(shown, termsOf(decoded(body)))
+		}
+		bodies = bodies[:1]
 	}
-	named := p.Bodies
-	if len(approved) > 0 {
-		named = named[:1] // the rest was approved
+	if len(caps) == 0 { // no amount was granted
+		caps = []limit{{RulingsBound: performatives.RulingsBound{Max: new(float64)}}}
 	}
-	for _, body := range named { // whose ceiling is for any amount
-		found, unread := amountsNamed(decoded(body))
+	for _, body := range bodies {
+		found, unread := amountsNamed(besides(decoded(body), shown))
 		if unread != "" {
 			return caps[0].exceededBy(nil, unread)
 		}
@@ -67,6 +81,26 @@ func (b *Bound) binds(p Pledge) *Excess {
 		}
 	}
 	return nil
+}
+
+// besides is a body without those of its terms and obligations that others have, too.
+func besides(body any, terms map[string]any) any {
+	left := maps.Clone(termsOf(body))
+	for name, value := range left {
+		if name != "currency" && reflect.DeepEqual(terms[name], value) {
+			left[name] = nil
+		}
+	}
+	if all, is := left["obligations"].([]any); is {
+		others, kept := obligationsOf(terms), slices.Clone(all)
+		for i, o := range kept {
+			if obligation, _ := o.(map[string]any); others[sayingOf(obligation)] {
+				kept[i] = nil
+			}
+		}
+		left["obligations"] = kept
+	}
+	return map[string]any{"terms": left}
 }
 
 // above finds an amount that is above all caps.
@@ -144,6 +178,12 @@ func (p Pledge) Named() (all []Amount, unread string) {
 		all, unread = append(all, found...), cmp.Or(unread, not)
 	}
 	return all, unread
+}
+
+// OverCeiling reports whether an authority allows an amount, in whatever bound, that a human with these limits may not grant.
+func OverCeiling(limits []performatives.Limit, granted *performatives.RulingsAuthority) bool {
+	b := Bound{RulingsAuthority: *granted}
+	return slices.ContainsFunc(b.caps(), func(l limit) bool { return *l.Max > Ceiling(limits, currencyOf(l.Currency, limits)) })
 }
 
 // caps are the highest amounts of money that the bounds allow, each at its path.

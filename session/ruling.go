@@ -89,7 +89,8 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 			escalation.Money(item.Amount.Value, item.Amount.Currency), item.Amount.Path, ceilings(t.From.Limits)).
 			With(map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "amount": item.Amount})
 	}
-	if !escalation.Within(t.From.Limits, granted) {
+	over := t.From.Limited && !t.event.Replayed && escalation.OverCeiling(t.From.Limits, granted)
+	if over || !escalation.Within(t.From.Limits, granted) {
 		says := map[string]any{"escalationId": item.ID, "limits": t.From.Limits, "whoCan": t.whoCan(item, granted)}
 		above := escalation.Bound{RulingsAuthority: *granted}
 		if granted.MaxAmount != nil {

@@ -230,6 +230,11 @@ func (s speech) say(ctx context.Context, made Act) (accepted api.Acceptance, err
 		if opens && !again && err != nil {
 			err = s.forget(ctx, made, err)
 		}
+		if !again && errors.Is(err, &session.Refusal{Code: session.Duplicate}) {
+			if _, taken, lookErr := s.accepted(ctx, s.as, made); lookErr == nil && taken { // meanwhile, by the same request that was sent twice
+				continue
+			}
+		}
 		if again || now.Link == nil || !errors.Is(err, &session.Refusal{Code: session.ChainConflict}) {
 			return accepted, err
 		}

@@ -20,9 +20,9 @@ type lane struct {
 	session performatives.SessionID
 	more    chan struct{} // there are more entries
 
+	seen uint64        // the newest entry that was in the inbox; of talk.mu
 	next uint64        // the first entry of which the server is not told
 	at   *conversation // nil until it was read
-	over bool
 }
 
 // A conversation is a session as the agent's server has it.
@@ -31,6 +31,7 @@ type conversation struct {
 	Task    a2a.TaskID `json:"taskId"`
 	Answers int        `json:"answers"`
 	Next    uint64     `json:"next,omitzero"` // of which it is not told yet
+	Over    bool       `json:"over,omitzero"` // the session is
 }
 
 // run tells the server all there is. What fails is tried again until its session is over.
@@ -63,8 +64,8 @@ func (l *lane) pause(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// end ends the lane unless there is more. What tells how far a session was told goes with the session, after the
-// position that leaves it out.
+// end ends the lane unless there is more. What tells how far a session was told goes with the session, once its last
+// entry has come by the inbox, too, and the saved cursor is behind that.
 func (l *lane) end(ctx context.Context) bool {
 	l.mu.Lock()
 	select {
@@ -75,8 +76,9 @@ func (l *lane) end(ctx context.Context) bool {
 	}
 	delete(l.lanes, l.session)
 	delete(l.pending, l.session)
+	over := l.at != nil && l.at.Over && l.seen+1 >= l.at.Next
 	l.mu.Unlock()
-	if l.over {
+	if over {
 		l.save(ctx)
 		if err := l.o.Gateway.o.Records.Delete(ctx, l.record()); err != nil && ctx.Err() == nil {
 			l.o.Gateway.o.Service.Log.Warn("a record of a session that is over stays", zap.String("session", string(l.session)), zap.Error(err))
@@ -160,17 +162,16 @@ func (l *lane) exchange(ctx context.Context, c call, e api.Entry) (err error) {
 	if err != nil {
 		return err
 	}
-	l.over = s.view.State.Over()
 	told := *l.at
+	told.Over = s.view.State.Over()
 	reply, err := l.send(ctx, &told, l.message(e, s, string(e.ID)))
-	if l.over && ctx.Err() == nil { // whatever it answers
-		l.at, l.next = &told, e.Sequence+1
-		return nil
-	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case told.Over: // whatever it answers
+	case err != nil:
 		return err
-	}
-	if told.Answers < maxAnswers {
+	case told.Answers < maxAnswers:
 		told.Answers++
 		if err := l.answer(ctx, c, key, s, e, reply, &told); err != nil {
 			return err

@@ -132,6 +132,7 @@ func (t *talk) deliver(ctx context.Context, lanes *sync.WaitGroup, page []api.In
 func (t *talk) tell(ctx context.Context, lanes *sync.WaitGroup, id performatives.SessionID, first uint64) error {
 	t.mu.Lock()
 	if l, runs := t.lanes[id]; runs {
+		l.seen = max(l.seen, first)
 		select {
 		case l.more <- struct{}{}:
 		default: // it knows already
@@ -145,7 +146,7 @@ func (t *talk) tell(ctx context.Context, lanes *sync.WaitGroup, id performatives
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	l := &lane{talk: t, session: id, next: first, more: make(chan struct{}, 1)}
+	l := &lane{talk: t, session: id, seen: first, next: first, more: make(chan struct{}, 1)}
 	t.mu.Lock()
 	t.lanes[id], t.pending[id] = l, first
 	t.mu.Unlock()
