@@ -88,15 +88,13 @@ func amounts(v any, paths []string, strict bool) (found []Amount, unread string)
 
 // amountsAnywhere returns the amounts in the terms of an offer's body, however deep they
 // are: what is named like an amount, and texts such as "99,999 USD".
-func amountsAnywhere(v any) (found []Amount, unread string) {
-	return amountsIn(v, func(any) bool { return true })
-}
+func amountsAnywhere(v any) (found []Amount, unread string) { return amountsIn(v, false) }
 
-// amountsNamed are those of amountsAnywhere, where only a text of a number and a currency is one that cannot be read: other
-// texts say something else, such as when a payment is due.
-func amountsNamed(v any) (found []Amount, unread string) { return amountsIn(v, isMoney) }
+// amountsNamed are those that are money as far as can be told: a value in a unit is a quantity, and a text that begins with
+// a letter, such as when a payment is due, is no amount that cannot be read.
+func amountsNamed(v any) (found []Amount, unread string) { return amountsIn(v, true) }
 
-func amountsIn(v any, counts func(unreadable any) bool) (found []Amount, unread string) {
+func amountsIn(v any, money bool) (found []Amount, unread string) {
 	var walk func(at, in any, name, path string)
 	walk = func(at, in any, name, path string) {
 		switch at := at.(type) {
@@ -108,10 +106,10 @@ func amountsIn(v any, counts func(unreadable any) bool) (found []Amount, unread 
 			}
 			return
 		}
-		if namesAmount(name) || isMoney(at) {
+		if namesAmount(name) && (!money || !isQuantity(in)) || isMoney(at) {
 			if a, ok := amountOf(at, in, v, path); ok {
 				found = append(found, a)
-			} else if unread == "" && counts(at) {
+			} else if unread == "" && (!money || !isWords(at)) {
 				unread = path
 			}
 			return
@@ -127,6 +125,23 @@ func amountsIn(v any, counts func(unreadable any) bool) (found []Amount, unread 
 	}
 	return found, unread
 }
+
+// isQuantity reports whether an object has a unit that is no currency.
+func isQuantity(in any) bool {
+	object, _ := in.(map[string]any)
+	unit, _ := object["unit"].(string)
+	return unit != "" && object["currency"] == nil && !isCode.MatchString(unit)
+}
+
+var isCode = regexp.MustCompile(`^[A-Z]{3}$`)
+
+// isWords reports whether a value is a text that does not begin as a number or an amount does.
+func isWords(v any) bool {
+	s, is := v.(string)
+	return is && !startsAmount.MatchString(s)
+}
+
+var startsAmount = regexp.MustCompile(`^\s*([A-Z]{0,3}\s?[$€£¥]|[A-Z]{3}\s?|[-+.,~<>=≤≥]+\s*)?[0-9]`)
 
 // amountNames are the words with which the name of an amount ends, or starts before "per".
 var amountNames = map[string]bool{

@@ -64,7 +64,7 @@ package session
 //   - An amendment leaves an obligation to its party (amendment.go).
 //   - A COMMIT changes no agreed term; where nobody accepts it, it obliges its sender only (commit.go).
 //   - Rulings hold for what commitments and amendments add, and denials for what is offered (pledge.go).
-//   - A ceiling is for each amount that the terms name (ruling.go, escalation/commitment.go).
+//   - A ceiling is for each amount that the terms name (ceiling.go, escalation/commitment.go).
 //   - A delegate that is limited to a proposal keeps to what that obliges (execution.go).
 //   - A delivery names its commitment (execution.go).
 //   - Nobody of the arbiter's organisation acts for a side (delegate.go).

@@ -296,7 +296,8 @@ func (h *Agents) Submit(ctx context.Context, as performatives.Agent, signer perf
 	}
 	body, later := said.Body, false
 	if signs {
-		if later = party.Later(body); later {
+		own := state.OwnKey(as)
+		if later = party.Later(body) && (own == "" || signer != nil && own == signer.Key()); later {
 			said.Context, err = acceptsLater(party, said)
 		} else {
 			body, err = party.Complete(performatives.Parse(said.Performative), body)

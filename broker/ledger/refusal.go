@@ -88,6 +88,9 @@ func (l *Ledger) serveBefore(t *tree) error {
 	if err != nil || c.Tree.N > l.bounded(t.size) {
 		return err
 	}
+	if hash, err := tlog.TreeHash(c.Tree.N, t); err != nil || hash != c.Tree.Hash {
+		return err // a newer one, of --log-resume, says what the log is
+	}
 	root, err := l.receipts.Sign(c)
 	if err == nil {
 		l.published.Store(&published{size: c.Tree.N, signed: l.before, root: root, before: true})

@@ -140,7 +140,11 @@ func (l *lane) exchange(ctx context.Context, c call, e api.Entry) (err error) {
 	if err != nil {
 		return err
 	}
-	leave, err := l.turns.Enter(ctx, string(e.From.Organisation()), at)
+	of := string(e.From.Organisation())
+	if e.From.IsBroker() { // the broker's own, which is nobody's
+		of = string(l.session)
+	}
+	leave, err := l.turns.Enter(ctx, of, at)
 	if err != nil {
 		return err
 	}

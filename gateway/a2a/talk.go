@@ -84,6 +84,7 @@ func (t *talk) run(ctx context.Context) {
 		log.Error("a2a remote cursor", zap.Error(err))
 		return
 	}
+	maps.Copy(t.pending, pending) // all of them, so that none is left out where one is saved
 	for id, first := range pending {
 		if t.tell(ctx, &lanes, id, first) != nil {
 			return
