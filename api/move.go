@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/performatives"
@@ -51,4 +53,15 @@ func viewMove(m session.Move) Move {
 		}
 	}
 	return v
+}
+
+// madeForHosted are the members of an act in binding/1 that the broker makes for a hosted agent.
+var madeForHosted = map[string]bool{"agreementSalt": true, "agreementSignature": true, "effectiveFrom": true}
+
+// madeFor is a move without what the broker makes for a hosted party.
+func (m Move) madeFor(p session.Party) Move {
+	if p.Custody == performatives.Hosted {
+		m.Fill = slices.DeleteFunc(slices.Clone(m.Fill), func(path string) bool { return madeForHosted[path] })
+	}
+	return m
 }

@@ -150,17 +150,10 @@ func ViewSnapshot(s *session.State, c performatives.Member, at time.Time, moves 
 	v.Waiting, v.Completes = waiting(s, c, at), completes(s)
 	p, _ := s.Party(c.Agent)
 	for _, m := range moves {
-		one := viewMove(m)
-		if p.Custody == performatives.Hosted { // for whom it is made
-			one.Fill = slices.DeleteFunc(one.Fill, func(path string) bool { return madeForHosted[path] })
-		}
-		v.Moves = append(v.Moves, one)
+		v.Moves = append(v.Moves, viewMove(m).madeFor(p))
 	}
 	return v
 }
-
-// madeForHosted are the members of an act in binding/1 that the broker makes for a hosted agent.
-var madeForHosted = map[string]bool{"agreementSalt": true, "agreementSignature": true, "effectiveFrom": true}
 
 // ViewOffered is what somebody may see of a session before it accepts a delegation there: whoever
 // delegates to it, and of its moves those that name nothing else.
