@@ -117,7 +117,7 @@ func (p *page) unproven(r evidence.Report) {
 		p.put(2, 4, said("the session's end has no position in the public log"))
 	}
 	if r.ReceiptsUnchecked {
-		p.put(2, 4, said("the COSE Receipts are by the key that the bundle names; verify --receipt-key says which it has to be"))
+		p.put(2, 4, said("the bundle names whose COSE Receipts it has; verify --receipt-key says whose they have to be"))
 	}
 }
 

@@ -137,7 +137,7 @@ func TestAsOf(t *testing.T) {
 	}
 	b.Sealed, trust.Receipts = nil, nil
 	said := strings.Join(strings.Fields(render.Evidence(evidence.Verify(bytesOf(t, b), trust), render.Style{})), " ")
-	for _, want := range []string{", as of 20", "the session's end has no position in the public log", "verify --receipt-key says which it has to be"} {
+	for _, want := range []string{", as of 20", "the session's end has no position in the public log", "verify --receipt-key says whose they have to be"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not say %q:\n%s", want, said)
 		}
