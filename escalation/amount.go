@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/text/currency"
 
 	"github.com/parley-asp/parley/performatives"
 )
@@ -90,11 +91,11 @@ func amounts(v any, paths []string, strict bool) (found []Amount, unread string)
 // are: what is named like an amount, and texts such as "99,999 USD".
 func amountsAnywhere(v any) (found []Amount, unread string) { return amountsIn(v, false) }
 
-// amountsNamed are those that are money as far as can be told: a value in a unit is a quantity, and a text that begins with
-// a letter, such as when a payment is due, is no amount that cannot be read.
+// amountsNamed are those that are money as far as can be told: a value in a unit is a quantity, and what has no number, or
+// says when a payment is due, is no amount that cannot be read.
 func amountsNamed(v any) (found []Amount, unread string) { return amountsIn(v, true) }
 
-func amountsIn(v any, money bool) (found []Amount, unread string) {
+func amountsIn(v any, likely bool) (found []Amount, unread string) {
 	var walk func(at, in any, name, path string)
 	walk = func(at, in any, name, path string) {
 		switch at := at.(type) {
@@ -106,13 +107,18 @@ func amountsIn(v any, money bool) (found []Amount, unread string) {
 			}
 			return
 		}
-		if namesAmount(name) && (!money || !isQuantity(in)) || isMoney(at) {
-			if a, ok := amountOf(at, in, v, path); ok {
+		if namesAmount(name) || isMoney(at) {
+			a, ok := amountOf(at, in, v, path)
+			switch {
+			case likely && isQuantity(at, in, name, path) || !ok && likely && isNoAmount(at, name):
+			case ok:
 				found = append(found, a)
-			} else if unread == "" && (!money || !isWords(at)) {
+			case unread == "":
 				unread = path
 			}
-			return
+			if _, deeper := at.(map[string]any); !likely || ok || !deeper || !isPayment(name) {
+				return
+			}
 		}
 		if object, is := at.(map[string]any); is {
 			for _, member := range slices.Sorted(maps.Keys(object)) {
@@ -126,22 +132,48 @@ func amountsIn(v any, money bool) (found []Amount, unread string) {
 	return found, unread
 }
 
-// isQuantity reports whether an object has a unit that is no currency.
-func isQuantity(in any) bool {
+// isQuantity reports whether a value stands beside a unit that is no currency, in an object of their own.
+func isQuantity(at, in any, name, path string) bool {
 	object, _ := in.(map[string]any)
 	unit, _ := object["unit"].(string)
-	return unit != "" && object["currency"] == nil && !isCode.MatchString(unit)
+	_, isNumber := number(at)
+	return isNumber && (name == "value" || name == "amount" || name == "total") && path != "terms."+name &&
+		unit != "" && object["currency"] == nil && !hasSign.MatchString(unit) && !isCode(unit)
 }
 
-var isCode = regexp.MustCompile(`^[A-Z]{3}$`)
-
-// isWords reports whether a value is a text that does not begin as a number or an amount does.
-func isWords(v any) bool {
-	s, is := v.(string)
-	return is && !startsAmount.MatchString(s)
+// isNoAmount reports whether what is named like an amount has no number, or says when or how a payment is made.
+func isNoAmount(at any, name string) bool {
+	text, err := json.Marshal(at)
+	if err != nil || !hasNumber.Match(text) {
+		return err == nil
+	}
+	said, isText := at.(string)
+	if !isPayment(name) || isText && isMoney(said) {
+		return false
+	}
+	if !isText {
+		return true // what is in it is looked at by itself
+	}
+	for _, beside := range besideNumber.FindAllStringSubmatch(said, -1) {
+		if isCode(beside[1]) || isCode(beside[2]) {
+			return false
+		}
+	}
+	return !hasSign.MatchString(said)
 }
 
-var startsAmount = regexp.MustCompile(`^\s*([A-Z]{0,3}\s?[$€£¥]|[A-Z]{3}\s?|[-+.,~<>=≤≥]+\s*)?[0-9]`)
+func isPayment(name string) bool { return strings.HasPrefix(strings.ToLower(name), "payment") }
+
+func isCode(text string) bool {
+	_, err := currency.ParseISO(strings.ToUpper(text))
+	return len(text) == 3 && err == nil
+}
+
+var (
+	hasNumber    = regexp.MustCompile(`\p{N}`)
+	hasSign      = regexp.MustCompile(`\p{Sc}`)
+	besideNumber = regexp.MustCompile(`([A-Za-z]{3})?\s?\p{N}+\s?([A-Za-z]{3}\b)?`)
+)
 
 // amountNames are the words with which the name of an amount ends, or starts before "per".
 var amountNames = map[string]bool{

@@ -68,7 +68,8 @@ func (b *Bound) underCeiling(p Pledge, caps []limit) *Excess {
 		}
 		bodies = bodies[:1]
 	}
-	if len(caps) == 0 { // no amount was granted
+	caps = slices.DeleteFunc(slices.Clone(caps), func(l limit) bool { return !l.single && l.Currency == "" }) // a quantity, perhaps
+	if len(caps) == 0 {                                                                                       // no amount was granted
 		caps = []limit{{RulingsBound: performatives.RulingsBound{Max: new(float64)}}}
 	}
 	for _, body := range bodies {
@@ -183,7 +184,9 @@ func (p Pledge) Named() (all []Amount, unread string) {
 // OverCeiling reports whether an authority allows an amount, in whatever bound, that a human with these limits may not grant.
 func OverCeiling(limits []performatives.Limit, granted *performatives.RulingsAuthority) bool {
 	b := Bound{RulingsAuthority: *granted}
-	return slices.ContainsFunc(b.caps(), func(l limit) bool { return *l.Max > Ceiling(limits, currencyOf(l.Currency, limits)) })
+	return slices.ContainsFunc(b.caps(), func(l limit) bool {
+		return (l.single || l.Currency != "") && *l.Max > Ceiling(limits, currencyOf(l.Currency, limits))
+	})
 }
 
 // caps are the highest amounts of money that the bounds allow, each at its path.
@@ -200,7 +203,7 @@ func (b *Bound) caps() (all []limit) {
 			}
 		}
 		if most != nil && (l.single || currency != "" || namesAmount(l.TermPath[strings.LastIndexByte(l.TermPath, '.')+1:])) {
-			all = append(all, limit{RulingsBound: performatives.RulingsBound{TermPath: l.TermPath, Max: most, Currency: currency}, strict: b.Strict})
+			all = append(all, limit{RulingsBound: performatives.RulingsBound{TermPath: l.TermPath, Max: most, Currency: currency}, strict: b.Strict, single: l.single})
 		}
 	}
 	return all

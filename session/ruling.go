@@ -128,7 +128,7 @@ func bodyOf(o *Offer) jsontext.Value {
 func (t *Command) whoCan(item *escalation.Item, granted *performatives.RulingsAuthority) []performatives.Agent {
 	can := []performatives.Agent{}
 	for _, m := range t.event.Known.sorted() {
-		if m.Agent != t.From.Agent && m.Agent != item.By && item.Names(m) && (granted == nil || escalation.Within(m.Limits, granted)) {
+		if m.Agent != t.From.Agent && m.Agent != item.By && item.Names(m) && (granted == nil || escalation.Within(m.Limits, granted) && (len(m.Limits) == 0 || !escalation.OverCeiling(m.Limits, granted))) {
 			can = append(can, m.Agent)
 		}
 	}
