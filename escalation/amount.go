@@ -110,15 +110,13 @@ func amountsIn(v any, likely bool) (found []Amount, unread string) {
 		if namesAmount(name) || isMoney(at) {
 			a, ok := amountOf(at, in, v, path)
 			switch {
-			case likely && isQuantity(at, in, name, path) || !ok && likely && isNoAmount(at, name):
+			case likely && ok && isQuantity(at, in, name, path), likely && !ok && isNoAmount(at, name):
 			case ok:
 				found = append(found, a)
 			case unread == "":
 				unread = path
 			}
-			if _, deeper := at.(map[string]any); !likely || ok || !deeper || !isPayment(name) {
-				return
-			}
+			return
 		}
 		if object, is := at.(map[string]any); is {
 			for _, member := range slices.Sorted(maps.Keys(object)) {
@@ -137,42 +135,51 @@ func isQuantity(at, in any, name, path string) bool {
 	object, _ := in.(map[string]any)
 	unit, _ := object["unit"].(string)
 	_, isNumber := number(at)
-	return isNumber && (name == "value" || name == "amount" || name == "total") && path != "terms."+name &&
-		unit != "" && object["currency"] == nil && !hasSign.MatchString(unit) && !isCode(unit)
+	return isNumber && name == "value" && path != "terms.value" && unit != "" && object["currency"] == nil && !hasCurrency(unit)
 }
 
-// isNoAmount reports whether what is named like an amount has no number, or says when or how a payment is made.
+// isNoAmount reports whether what is named like an amount has no number, or says when a payment is due.
 func isNoAmount(at any, name string) bool {
 	text, err := json.Marshal(at)
 	if err != nil || !hasNumber.Match(text) {
 		return err == nil
 	}
-	said, isText := at.(string)
-	if !isPayment(name) || isText && isMoney(said) {
-		return false
-	}
-	if !isText {
-		return true // what is in it is looked at by itself
-	}
-	for _, beside := range besideNumber.FindAllStringSubmatch(said, -1) {
-		if isCode(beside[1]) || isCode(beside[2]) {
-			return false
-		}
-	}
-	return !hasSign.MatchString(said)
+	return strings.HasPrefix(strings.ToLower(name), "payment") && saysWhen(at, name)
 }
 
-func isPayment(name string) bool { return strings.HasPrefix(strings.ToLower(name), "payment") }
+// saysWhen reports whether all numbers in a value are of times.
+func saysWhen(at any, name string) bool {
+	switch at := at.(type) {
+	case map[string]any:
+		for member, value := range at {
+			if !saysWhen(value, member) {
+				return false
+			}
+		}
+	case []any:
+		return !slices.ContainsFunc(at, func(item any) bool { return !saysWhen(item, name) })
+	case string:
+		return !hasNumber.MatchString(at) || ofTime.MatchString(at) && len(numbers.FindAllString(at, 2)) == 1 && !hasCurrency(at)
+	case float64:
+		return ofTime.MatchString(name)
+	}
+	return true
+}
 
-func isCode(text string) bool {
-	_, err := currency.ParseISO(strings.ToUpper(text))
-	return len(text) == 3 && err == nil
+// hasCurrency reports whether a text names a currency.
+func hasCurrency(text string) bool {
+	return hasSign.MatchString(text) || slices.ContainsFunc(letters.FindAllString(text, -1), func(word string) bool {
+		_, err := currency.ParseISO(word)
+		return err == nil && word == strings.ToUpper(word)
+	})
 }
 
 var (
-	hasNumber    = regexp.MustCompile(`\p{N}`)
-	hasSign      = regexp.MustCompile(`\p{Sc}`)
-	besideNumber = regexp.MustCompile(`([A-Za-z]{3})?\s?\p{N}+\s?([A-Za-z]{3}\b)?`)
+	hasNumber = regexp.MustCompile(`\p{N}`)
+	numbers   = regexp.MustCompile(`\p{N}+`)
+	letters   = regexp.MustCompile(`\p{L}+`)
+	ofTime    = regexp.MustCompile(`(?i)\b(net|days?|weeks?|months?)(\b|_)|(Days|Weeks|Months)$`)
+	hasSign   = regexp.MustCompile(`(?i)\p{Sc}|dollar|euro|pound|\b(usd|eur|gbp|jpy|chf|cny|inr)\b`)
 )
 
 // amountNames are the words with which the name of an amount ends, or starts before "per".

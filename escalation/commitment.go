@@ -37,12 +37,12 @@ func (b *Bound) binds(p Pledge) *Excess {
 			return excess
 		}
 	}
-	caps := b.caps()
-	if b.Limited {
-		if excess := b.underCeiling(p, caps); excess != nil {
+	for _, granted := range b.Ceilings {
+		if excess := b.underCeiling(p, granted); excess != nil {
 			return excess
 		}
 	}
+	caps := b.caps()
 	if len(caps) == 0 {
 		return nil
 	}
@@ -58,9 +58,9 @@ func (b *Bound) binds(p Pledge) *Excess {
 	return nil
 }
 
-// underCeiling judges each amount that a pledge names, besides what was approved as it was shown: who has a ceiling granted
-// no other.
-func (b *Bound) underCeiling(p Pledge, caps []limit) *Excess {
+// underCeiling judges each amount that a pledge names, besides what was approved as it was shown: a human with a ceiling
+// granted no other.
+func (b *Bound) underCeiling(p Pledge, granted performatives.RulingsAuthority) *Excess {
 	bodies, shown := p.Bodies, map[string]any{}
 	if p.Commitment != nil && b.Shown != "" && b.Shown == p.Terms {
 		for _, body := range p.Bodies[1:] { // the proposal that a commitment carries out
@@ -68,12 +68,13 @@ func (b *Bound) underCeiling(p Pledge, caps []limit) *Excess {
 		}
 		bodies = bodies[:1]
 	}
-	caps = slices.DeleteFunc(slices.Clone(caps), func(l limit) bool { return !l.single && l.Currency == "" }) // a quantity, perhaps
-	if len(caps) == 0 {                                                                                       // no amount was granted
+	alone := Bound{RulingsAuthority: granted, Strict: b.Strict, Amounts: b.Amounts}
+	caps := slices.DeleteFunc(alone.caps(), func(l limit) bool { return !l.single && l.Currency == "" }) // a quantity, perhaps
+	if len(caps) == 0 {                                                                                  // no amount was granted
 		caps = []limit{{RulingsBound: performatives.RulingsBound{Max: new(float64)}}}
 	}
 	for _, body := range bodies {
-		found, unread := amountsNamed(besides(decoded(body), shown))
+		found, unread := amountsAt(besides(decoded(body), shown), b.Amounts)
 		if unread != "" {
 			return caps[0].exceededBy(nil, unread)
 		}
@@ -172,13 +173,21 @@ func (p Pledge) Owed() (all []Amount) {
 	return all
 }
 
-// Named are the amounts that the terms name, whoever pays them, and where one is that cannot be read.
-func (p Pledge) Named() (all []Amount, unread string) {
+// Named are the amounts that the terms name, whoever pays them, and where one is that cannot be read. Where a rule says at
+// which paths amounts stand, there are no others.
+func (p Pledge) Named(paths []string) (all []Amount, unread string) {
 	for _, body := range p.Bodies {
-		found, not := amountsNamed(decoded(body))
+		found, not := amountsAt(decoded(body), paths)
 		all, unread = append(all, found...), cmp.Or(unread, not)
 	}
 	return all, unread
+}
+
+func amountsAt(body any, paths []string) (found []Amount, unread string) {
+	if len(paths) > 0 {
+		return amounts(body, paths, true)
+	}
+	return amountsNamed(body)
 }
 
 // OverCeiling reports whether an authority allows an amount, in whatever bound, that a human with these limits may not grant.

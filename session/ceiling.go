@@ -10,13 +10,21 @@ import (
 
 // mayOblige refuses an approval of an offer as it is, where it names an amount above the human's ceiling, or obliges the
 // side to one.
-func (t *Command) mayOblige(item *escalation.Item, ruling performatives.RulingData, atStake *Offer) error {
+func (t *Command) mayOblige(item *escalation.Item, ruling performatives.RulingData, granted *performatives.RulingsAuthority, atStake *Offer) error {
 	if atStake == nil || ruling.Decision != performatives.Approved || !t.From.Limited || t.event.Replayed {
 		return nil
 	}
 	p := t.pledgeOf(atStake)
 	p.Side = item.Principal
-	named, unread := p.Named()
+	alone := escalation.Bound{RulingsAuthority: *granted, Strict: !t.Before(3)}
+	if item.Route != nil {
+		alone.Amounts = item.Route.Amounts
+	}
+	var named []escalation.Amount
+	var unread string
+	if alone.Exceeded(t.pledgeOf(atStake)) == nil { // else the offer is not allowed as it is
+		named, unread = p.Named(alone.Amounts)
+	}
 	instead := "modify it"
 	if item.Confirms() {
 		instead = "deny it"

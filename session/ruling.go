@@ -101,7 +101,7 @@ func (t *Command) mayApprove(item *escalation.Item, ruling performatives.RulingD
 		return Refuse(AuthorityExceeded, "%s is above your ceiling, %s; who can approve it: %s",
 			&above, ceilings(t.From.Limits), nobodyElse(t.whoCan(item, granted))).With(says)
 	}
-	if err := t.mayOblige(item, ruling, atStake); err != nil {
+	if err := t.mayOblige(item, ruling, granted, atStake); err != nil {
 		return err
 	}
 	for _, v := range item.Votes {
@@ -195,7 +195,11 @@ func (t *Command) allow(item *escalation.Item) {
 	}
 	o, _ := t.State.Offer(item.Offer)
 	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed}
-	bound.Limited = !slices.ContainsFunc(item.Votes, func(v escalation.Vote) bool { return escalation.Approves(v.Decision) && !v.Limited })
+	for _, v := range item.Votes {
+		if escalation.Approves(v.Decision) && v.Limited && v.Authority != nil {
+			bound.Ceilings = append(bound.Ceilings, *v.Authority)
+		}
+	}
 	if !slices.ContainsFunc(item.Votes, func(v escalation.Vote) bool { return v.Decision == performatives.Modified }) {
 		bound.Shown = cmp.Or(commitmentTerms(o), item.Terms)
 	}

@@ -145,5 +145,11 @@ func inviteBest(ctx context.Context, cmd *cobra.Command, c *client.Client, found
 		note(cmd, "Invited "+string(candidate.Agent)+" to "+string(s.ID())+".")
 		n--
 	}
+	if n == 0 {
+		for _, err := range refused {
+			note(cmd, "Not invited: "+err.Error()+".")
+		}
+		return nil
+	}
 	return errors.Join(refused...)
 }

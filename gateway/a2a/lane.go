@@ -140,11 +140,17 @@ func (l *lane) exchange(ctx context.Context, c call, e api.Entry) (err error) {
 	if err != nil {
 		return err
 	}
-	of := string(e.From.Organisation())
-	if e.From.IsBroker() { // the broker's own, which is nobody's
-		of = string(l.session)
+	of := e.From
+	if of.IsBroker() { // its entries are charged to who opened the session
+		view, err := c.View(ctx, l.session)
+		if err != nil && !refused(err) {
+			return err
+		}
+		if len(view.Participants) > 0 {
+			of = view.Participants[0].Agent
+		}
 	}
-	leave, err := l.turns.Enter(ctx, of, at)
+	leave, err := l.turns.Enter(ctx, string(of.Organisation()), at)
 	if err != nil {
 		return err
 	}
