@@ -147,7 +147,7 @@ func isNoAmount(at any, name string) bool {
 	return strings.HasPrefix(strings.ToLower(name), "payment") && saysWhen(at, name)
 }
 
-// saysWhen reports whether all numbers in a value are of times.
+// saysWhen reports whether all numbers in a value are of times: of days, weeks or months, or dates.
 func saysWhen(at any, name string) bool {
 	switch at := at.(type) {
 	case map[string]any:
@@ -159,9 +159,9 @@ func saysWhen(at any, name string) bool {
 	case []any:
 		return !slices.ContainsFunc(at, func(item any) bool { return !saysWhen(item, name) })
 	case string:
-		return !hasNumber.MatchString(at) || ofTime.MatchString(at) && len(numbers.FindAllString(at, 2)) == 1 && !hasCurrency(at)
+		return !hasNumber.MatchString(at) || ofTime.MatchString(at) || isDate.MatchString(at)
 	case float64:
-		return ofTime.MatchString(name)
+		return namesTime.MatchString(name) && at <= 999
 	}
 	return true
 }
@@ -170,16 +170,17 @@ func saysWhen(at any, name string) bool {
 func hasCurrency(text string) bool {
 	return hasSign.MatchString(text) || slices.ContainsFunc(letters.FindAllString(text, -1), func(word string) bool {
 		_, err := currency.ParseISO(word)
-		return err == nil && word == strings.ToUpper(word)
+		return err == nil && word == strings.ToUpper(word) && word != "KGS" // kilograms, where it is a unit
 	})
 }
 
 var (
 	hasNumber = regexp.MustCompile(`\p{N}`)
-	numbers   = regexp.MustCompile(`\p{N}+`)
 	letters   = regexp.MustCompile(`\p{L}+`)
-	ofTime    = regexp.MustCompile(`(?i)\b(net|days?|weeks?|months?)(\b|_)|(Days|Weeks|Months)$`)
-	hasSign   = regexp.MustCompile(`(?i)\p{Sc}|dollar|euro|pound|\b(usd|eur|gbp|jpy|chf|cny|inr)\b`)
+	ofTime    = regexp.MustCompile(`(?i)^\s*(net\s*[0-9]{1,3}(\s*days?)?|((payable|due|within|in|after)\s+)?[0-9]{1,3}\s*(days?|weeks?|months?)(\s+(net|after|from|of|upon)\b\PN*)?)\s*$`)
+	isDate    = regexp.MustCompile(`(?i)^\s*((payable|due|by|on|before|until)\s+)*[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+Z)?\s*$`)
+	namesTime = regexp.MustCompile(`^(days|weeks|months)$|(Days|Weeks|Months|_days|_weeks|_months)$`)
+	hasSign   = regexp.MustCompile(`(?i)\p{Sc}|dollar|euro|sterling|\bcents?\b|\byen\b|yuan|rupee|franc|peso|kron|\b(usd|eur|gbp|jpy|chf|cny|inr)\b`)
 )
 
 // amountNames are the words with which the name of an amount ends, or starts before "per".

@@ -19,16 +19,22 @@ import (
 type Bound struct {
 	performatives.RulingsAuthority
 	Escalation ID
-	Amounts    []string                         // paths to search for the amount if there is no termPath
-	Strict     bool                             // without any path, no amount in the terms may be more; no path means two places
-	Escrow     *Amount                          // the most that exact terms leave to an escrow, where no bound limits money; nil is anything
-	Shown      performatives.Hash               // what was approved as it was at stake: the terms of a proposal, or what a commitment says
-	Denied     []Denial                         // since the last approval
-	Thread     *Thread                          // that it is narrowed to; nil is the whole session
-	Else       *Bound                           // what holds outside of the thread; nil is nothing
-	Sealed     bool                             // for the other sides
-	Unopened   bool                             // sealed, and its part is not here: nobody here knows what it allows
-	Ceilings   []performatives.RulingsAuthority // what each human with a ceiling granted
+	Amounts    []string           // paths to search for the amount if there is no termPath
+	Strict     bool               // without any path, no amount in the terms may be more; no path means two places
+	Escrow     *Amount            // the most that exact terms leave to an escrow, where no bound limits money; nil is anything
+	Shown      performatives.Hash // what was approved as it was at stake: the terms of a proposal, or what a commitment says
+	Denied     []Denial           // since the last approval
+	Thread     *Thread            // that it is narrowed to; nil is the whole session
+	Else       *Bound             // what holds outside of the thread; nil is nothing
+	Sealed     bool               // for the other sides
+	Unopened   bool               // sealed, and its part is not here: nobody here knows what it allows
+	Ceilings   []Grant            // of each human with a ceiling who granted it
+}
+
+// A Grant is what a human with a ceiling has granted, and what she approved as it was at stake.
+type Grant struct {
+	performatives.RulingsAuthority
+	Shown performatives.Hash // "" if nothing
 }
 
 // A Thread is the offers of one type and subject between the same sides, and what counters

@@ -37,8 +37,8 @@ func (b *Bound) binds(p Pledge) *Excess {
 			return excess
 		}
 	}
-	for _, granted := range b.Ceilings {
-		if excess := b.underCeiling(p, granted); excess != nil {
+	for _, c := range b.Ceilings {
+		if excess := b.underCeiling(p, c); excess != nil {
 			return excess
 		}
 	}
@@ -60,15 +60,19 @@ func (b *Bound) binds(p Pledge) *Excess {
 
 // underCeiling judges each amount that a pledge names, besides what was approved as it was shown: a human with a ceiling
 // granted no other.
-func (b *Bound) underCeiling(p Pledge, granted performatives.RulingsAuthority) *Excess {
+func (b *Bound) underCeiling(p Pledge, c Grant) *Excess {
 	bodies, shown := p.Bodies, map[string]any{}
-	if p.Commitment != nil && b.Shown != "" && b.Shown == p.Terms {
+	switch {
+	case c.Shown == "":
+	case p.Commitment != nil && c.Shown == p.CommitmentTerms, p.Commitment == nil && c.Shown == p.Terms:
+		return nil
+	case p.Commitment != nil && c.Shown == p.Terms:
 		for _, body := range p.Bodies[1:] { // the proposal that a commitment carries out
 			maps.Copy(shown, termsOf(decoded(body)))
 		}
 		bodies = bodies[:1]
 	}
-	alone := Bound{RulingsAuthority: granted, Strict: b.Strict, Amounts: b.Amounts}
+	alone := Bound{RulingsAuthority: c.RulingsAuthority, Strict: b.Strict, Amounts: b.Amounts}
 	caps := slices.DeleteFunc(alone.caps(), func(l limit) bool { return !l.single && l.Currency == "" }) // a quantity, perhaps
 	if len(caps) == 0 {                                                                                  // no amount was granted
 		caps = []limit{{RulingsBound: performatives.RulingsBound{Max: new(float64)}}}
@@ -90,7 +94,7 @@ func besides(body any, terms map[string]any) any {
 	left := maps.Clone(termsOf(body))
 	for name, value := range left {
 		if name != "currency" && reflect.DeepEqual(terms[name], value) {
-			left[name] = nil
+			delete(left, name)
 		}
 	}
 	if all, is := left["obligations"].([]any); is {
@@ -174,7 +178,7 @@ func (p Pledge) Owed() (all []Amount) {
 }
 
 // Named are the amounts that the terms name, whoever pays them, and where one is that cannot be read. Where a rule says at
-// which paths amounts stand, there are no others.
+// which paths amounts stand, and one stands there, there are no others.
 func (p Pledge) Named(paths []string) (all []Amount, unread string) {
 	for _, body := range p.Bodies {
 		found, not := amountsAt(decoded(body), paths)
@@ -184,10 +188,20 @@ func (p Pledge) Named(paths []string) (all []Amount, unread string) {
 }
 
 func amountsAt(body any, paths []string) (found []Amount, unread string) {
-	if len(paths) > 0 {
-		return amounts(body, paths, true)
+	stands := false
+	for _, path := range paths {
+		in := path
+		if at, _, is := lookUp(body, &in); !is || isNoAmount(at, "") {
+			continue
+		}
+		stands = true
+		more, not := amounts(body, []string{path}, true)
+		found, unread = append(found, more...), cmp.Or(unread, not)
 	}
-	return amountsNamed(body)
+	if !stands {
+		return amountsNamed(body)
+	}
+	return found, unread
 }
 
 // OverCeiling reports whether an authority allows an amount, in whatever bound, that a human with these limits may not grant.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -16,14 +17,10 @@ func (t *Command) mayOblige(item *escalation.Item, ruling performatives.RulingDa
 	}
 	p := t.pledgeOf(atStake)
 	p.Side = item.Principal
-	alone := escalation.Bound{RulingsAuthority: *granted, Strict: !t.Before(3)}
-	if item.Route != nil {
-		alone.Amounts = item.Route.Amounts
-	}
 	var named []escalation.Amount
 	var unread string
-	if alone.Exceeded(t.pledgeOf(atStake)) == nil { // else the offer is not allowed as it is
-		named, unread = p.Named(alone.Amounts)
+	if t.approvedAsShown(item, atStake, *granted) != "" { // else the offer is not allowed as it is
+		named, unread = p.Named(amountsOf(item))
 	}
 	instead := "modify it"
 	if item.Confirms() {
@@ -47,6 +44,27 @@ func (t *Command) mayOblige(item *escalation.Item, ruling performatives.RulingDa
 		}
 	}
 	return nil
+}
+
+// approvedAsShown is what is approved as it is at stake, by an authority that allows it: the terms of a proposal, or what a
+// commitment says. "" is nothing.
+func (t *Command) approvedAsShown(item *escalation.Item, o *Offer, granted performatives.RulingsAuthority) performatives.Hash {
+	if o == nil {
+		return ""
+	}
+	alone := escalation.Bound{RulingsAuthority: granted, Strict: !t.Before(3), Amounts: amountsOf(item)}
+	if alone.Exceeded(t.pledgeOf(o)) != nil { // without a side it judges the bounds alone
+		return ""
+	}
+	return cmp.Or(commitmentTerms(o), item.Terms)
+}
+
+// amountsOf are the paths at which the rules say that amounts stand.
+func amountsOf(item *escalation.Item) []string {
+	if item.Route == nil {
+		return nil
+	}
+	return item.Route.Amounts
 }
 
 func ceilings(limits []performatives.Limit) string {

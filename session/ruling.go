@@ -195,16 +195,23 @@ func (t *Command) allow(item *escalation.Item) {
 	}
 	o, _ := t.State.Offer(item.Offer)
 	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed}
-	for _, v := range item.Votes {
-		if escalation.Approves(v.Decision) && v.Limited && v.Authority != nil {
-			bound.Ceilings = append(bound.Ceilings, *v.Authority)
-		}
-	}
-	if !slices.ContainsFunc(item.Votes, func(v escalation.Vote) bool { return v.Decision == performatives.Modified }) {
-		bound.Shown = cmp.Or(commitmentTerms(o), item.Terms)
-	}
 	if item.Route != nil {
 		bound.Amounts = item.Route.Amounts
+	}
+	modified := false
+	for _, v := range item.Votes {
+		modified = modified || v.Decision == performatives.Modified
+		if !escalation.Approves(v.Decision) || !v.Limited || v.Authority == nil {
+			continue
+		}
+		c := escalation.Grant{RulingsAuthority: *v.Authority}
+		if v.Decision == performatives.Approved {
+			c.Shown = t.approvedAsShown(item, o, *v.Authority)
+		}
+		bound.Ceilings = append(bound.Ceilings, c)
+	}
+	if !modified {
+		bound.Shown = t.approvedAsShown(item, o, *all)
 	}
 	if !t.Before(4) {
 		bound.Escrow = cmp.Or(item.Amount, &escalation.Amount{})
