@@ -348,6 +348,19 @@ func TestForgedRequests(t *testing.T) {
 	}
 }
 
+// TestLargeRequests are refused as such, whoever sends them.
+func TestLargeRequests(t *testing.T) {
+	t.Parallel()
+	_, v := serve(t, testkit.Options{Dev: true})
+	v.posts("/inbox/login", map[string]any{"agentId": alice})
+	large := map[string]any{"agentId": strings.Repeat("a", 600<<10)}
+	for _, path := range []string{"/inbox/login", "/inbox/enrol", "/inbox/submit", "/inbox/call/escalation.claim"} {
+		if status, body := v.posts(path, large); status != http.StatusRequestEntityTooLarge || !strings.Contains(body, "too_large") {
+			t.Errorf("POST %s of 600 KiB is answered %d %s", path, status, body)
+		}
+	}
+}
+
 // TestNoGetChanges: no GET changes anything, so that a link in a mail is harmless.
 func TestNoGetChanges(t *testing.T) {
 	t.Parallel()

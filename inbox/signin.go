@@ -283,7 +283,11 @@ func (i *Inbox) read(w http.ResponseWriter, r *http.Request, into any) bool {
 		return false
 	}
 	data, err := io.ReadAll(r.Body)
-	if err != nil || json.Unmarshal(data, into) != nil {
+	if err != nil {
+		i.tooLarge(w, r)
+		return false
+	}
+	if json.Unmarshal(data, into) != nil {
 		i.refuse(w, r, session.Refuse(session.MalformedEnvelope, "the request is not the expected JSON"), http.StatusBadRequest)
 		return false
 	}

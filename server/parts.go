@@ -129,7 +129,7 @@ func (b *Broker) openHosted(ctx context.Context) (err error) {
 		KeepPrivate: func(ctx context.Context, a performatives.Agent, id performatives.SessionID, private jsontext.Value) error {
 			return b.Turns.KeepPrivate(ctx, a, id, private)
 		},
-		Secret: b.Options.Secret, Open: b.Options.OpenRulings, NewSession: b.newSession, Now: b.Options.Now,
+		Secret: b.Options.Secret, Open: b.Options.OpenRulings, NewSession: b.newSession, Now: b.Options.Now, Log: b.Options.Log,
 	})
 	return err
 }

@@ -2,10 +2,12 @@ package hosted
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -28,17 +30,24 @@ func acceptsLater(p agreement.Party, said api.Say) ([]jsontext.Value, error) {
 // signLater signs the agreement that an ACCEPT has made. If that fails, the acceptance proves it, and an ACCEPT that is
 // said again tries again.
 func (h *Agents) signLater(ctx context.Context, p agreement.Party, said api.Say, accepted api.Acceptance) {
+	if err := h.signsLater(ctx, p, said, accepted); err != nil && !errors.Is(err, &session.Refusal{Code: session.ModeViolation}) { // which it is if it is signed
+		h.o.Log.Warn("an accepted agreement is not signed yet", zap.String("sessionId", string(accepted.Session)), zap.String("agent", string(p.Self)), zap.Error(err))
+	}
+}
+
+func (h *Agents) signsLater(ctx context.Context, p agreement.Party, said api.Say, accepted api.Acceptance) error {
 	signature, err := p.SignAccepted(said.Body, accepted.AcceptedAt)
 	if err != nil {
-		return
+		return err
 	}
 	body, err := json.Marshal(map[string]any{"type": performatives.Fact, "data": map[string]string{"agreementSignature": signature}}, json.Deterministic(true))
 	if err != nil {
-		return
+		return err
 	}
 	signs := Act{Session: accepted.Session, Message: performatives.MessageID(newID()), At: h.o.Now().UTC().Truncate(time.Millisecond)}
 	s := speech{Agents: h, as: p.Self, signer: p.Signer, said: api.Say{Session: accepted.Session, Performative: performatives.Inform.String(), Body: body}}
-	_, _ = s.say(ctx, signs) // refused if it is signed
+	_, err = s.say(ctx, signs)
+	return err
 }
 
 // party makes what the mode wants of an act that agrees to something. An act without a link, such as the invitation, is

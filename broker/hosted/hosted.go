@@ -23,6 +23,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -52,6 +53,7 @@ type Options struct {
 	// NewSession makes the id of a session.
 	NewSession func() performatives.SessionID
 	Now        func() time.Time
+	Log        *zap.Logger
 }
 
 // Agents says acts for hosted agents.

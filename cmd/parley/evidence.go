@@ -205,14 +205,17 @@ func reportEvidence(cmd *cobra.Command, r evidence.Report) error {
 		OK       bool                    `json:"ok"`
 		Entries  int                     `json:"entries"`
 		Withheld int                     `json:"withheld"`
+		Unlinked int                     `json:"unlinked"` // of the withheld ones
+		AsOf     string                  `json:"asOf"`     // nothing later is in it
 		Logged   int                     `json:"logged"`
 		Claimed  []string                `json:"claimed"` // only the file says it
 		Faults   []evidence.Fault        `json:"faults"`
 
-		Hosted       []performatives.Agent `json:"hosted,omitzero"`        // whose key the installation holds
-		LogUnchecked bool                  `json:"logUnchecked,omitzero"`  // without --log-key
-		Unchecked    []performatives.Key   `json:"uncheckedKeys,omitzero"` // without --broker-key
-	}{r.Bundle.Session, len(r.Faults) == 0, len(r.Bundle.Transcript), r.Withheld, r.Logged, r.Claimed, r.Faults, r.Hosted, r.LogUnchecked, r.Unchecked}
+		Hosted       []performatives.Agent `json:"hosted,omitzero"`            // whose key the installation holds
+		LogUnchecked bool                  `json:"logUnchecked,omitzero"`      // without --log-key
+		Receipts     bool                  `json:"receiptsUnchecked,omitzero"` // without --receipt-key
+		Unchecked    []performatives.Key   `json:"uncheckedKeys,omitzero"`     // without --broker-key
+	}{r.Bundle.Session, len(r.Faults) == 0, len(r.Bundle.Transcript), r.Withheld, r.Unlinked, r.AsOf, r.Logged, r.Claimed, r.Faults, r.Hosted, r.LogUnchecked, r.ReceiptsUnchecked, r.Unchecked}
 	err := show(cmd, result, func(s render.Style) string { return render.Evidence(r, s) })
 	if err == nil && !result.OK {
 		err = errors.New("the evidence does not hold: " + render.Count(len(r.Faults), "fault", "faults"))
