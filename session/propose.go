@@ -29,6 +29,9 @@ func proposes(t *Command) error {
 	}
 	o.Kind = anInvitation
 	t.offering = o
+	if err := t.alive(o.Expires); err != nil && !t.event.Replayed {
+		return err
+	}
 	if err := t.fitsSchema(); err != nil {
 		return err
 	}
