@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -86,7 +85,14 @@ func (b *Bound) underCeiling(p Pledge, c Grant) *Excess {
 			return excess
 		}
 	}
-	return nil
+	if p.Commitment == nil {
+		return nil
+	}
+	found, unread := p.adds(shown)
+	if unread != "" {
+		return caps[0].exceededBy(nil, unread)
+	}
+	return above(caps, found)
 }
 
 // besides is a body without those of its terms and obligations that others have, too.
@@ -146,17 +152,18 @@ func (b *Bound) addsTo(p Pledge, approved map[string]any) *Excess {
 			return other("terms.obligations")
 		}
 	}
-	if !b.exactEscrow() {
-		return nil
+	found, unread := p.adds(approved)
+	if caps := b.caps(); !b.exactEscrow() {
+		switch {
+		case len(caps) == 0:
+			return nil
+		case unread != "":
+			return caps[0].exceededBy(nil, unread)
+		}
+		return above(caps, found)
 	}
 	saw, _ := amountsAnywhere(map[string]any{"terms": approved})
 	saw = append(saw, *b.Escrow)
-	found, unread := owed(commitment, p.Side, agreed)
-	if _, had := approved["penalties"]; !had && unread == "" {
-		var more []Amount
-		more, unread = amountsAnywhere(map[string]any{"terms": map[string]any{"penalties": adds["penalties"], "currency": approved["currency"]}})
-		found = append(found, more...)
-	}
 	for _, a := range found {
 		within := func(s Amount) bool {
 			return a.Value <= s.Value && (a.Currency == "" || s.Currency == "" || strings.EqualFold(a.Currency, s.Currency))
@@ -230,25 +237,6 @@ func (b *Bound) caps() (all []limit) {
 		}
 	}
 	return all
-}
-
-// owed are the amounts of a side's obligations in the body of an offer, but for those that were approved.
-func owed(body any, side performatives.Agent, approved map[string]bool) (found []Amount, unread string) {
-	all, _ := termsOf(body)["obligations"].([]any)
-	for i, o := range all {
-		obligation, _ := o.(map[string]any)
-		amount := obligation["amount"]
-		if amount == nil || obligation["party"] != string(side) || approved[sayingOf(obligation)] {
-			continue
-		}
-		path := "terms.obligations." + strconv.Itoa(i) + ".amount"
-		if a, ok := amountOf(amount, obligation, body, path); ok {
-			found = append(found, a)
-		} else if unread == "" {
-			unread = path
-		}
-	}
-	return found, unread
 }
 
 // obligationsOf are the obligations in terms, each as its canonical text.
