@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/internal/natslogin"
+	"github.com/parley-asp/parley/internal/strictyaml"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -84,12 +86,11 @@ passwords.`,
 			if err := fromEnvironment(flags); err != nil {
 				return err
 			}
-			path := namedConfig(args)
-			_, missing := os.Stat(path)
-			if len(args) > 0 || flags.Changed(configFlag) || missing == nil {
-				if err := readConfig(path, flags); err != nil {
-					return err
-				}
+			named := len(args) > 0 || flags.Changed(configFlag)
+			err := readConfig(namedConfig(args), flags)
+			none := errors.Is(err, fs.ErrNotExist) || errors.Is(err, strictyaml.ErrEmpty) // by a shell that is to print to it
+			if err != nil && (named || !none) {
+				return err
 			}
 			text, err := effective(flags)
 			if err != nil {

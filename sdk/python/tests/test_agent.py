@@ -492,6 +492,7 @@ def test_a_broker_that_is_away(broker: Broker, caplog: pytest.LogCaptureFixture)
         ({"count": 2**53}, "terms.count: .*send it as text"),
         ({"cups": Day(on=date(2026, 1, 1))}, "terms.cups.on: .*date"),
         (["price", 60], "terms is a list"),
+        ({"lots": {1: 2, "1": 3}}, "terms.lots has the name 1, which is no text"),
     ],
 )
 def test_terms_that_cannot_be_said(terms: Any, path: str) -> None:
@@ -506,6 +507,17 @@ def test_terms_that_cannot_be_said(terms: Any, path: str) -> None:
                         await ask(SELLER, "cups", first)
                 with pytest.raises(TermsError, match=path):
                     await buyer.tender([SELLER, COMPLIANCE], "cups", first)
+
+    run(main())
+
+
+def test_negotiate_without_a_broker() -> None:
+    """It does not outlast its timeout."""
+
+    async def main() -> None:
+        async with Agent[Any](url=GONE, token=BUYER) as buyer:
+            with pytest.raises(NoAnswer, match=r"within 0\.1 s"):
+                await asyncio.wait_for(buyer.negotiate(SELLER, "cups", {"price": 60}, timeout=0.1), 30)
 
     run(main())
 

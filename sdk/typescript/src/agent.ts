@@ -19,6 +19,7 @@ const waitSeconds = 50; // of turn.wait, the most
 const mostInARow = 16; // acts without an entry of somebody else
 const mostAtOnce = 64; // sessions that handlers work on
 const quick = 30_000; // milliseconds after which a call that nobody repeats gives up
+const soon = 1000; // milliseconds that the broker has to answer negotiate, however short its timeout
 const quietFor = 2000; // milliseconds without an entry, after which negotiate asks for the end of the session
 const endSeconds = 10; // that it waits for one at a time
 const mostEnds = 16; // sessions whose ends are waited for at once
@@ -62,7 +63,10 @@ export interface NegotiateOptions {
   mode?: string;
   /** Tells two negotiations with the same arguments apart. */
   key?: string;
-  /** Milliseconds; then the deal is returned as it is, and goes on in the background. */
+  /**
+   * Milliseconds; then the deal is returned as it is, and goes on in the background. If the broker has not answered by
+   * then, or in a second, negotiate throws NoAnswer: the same call again is safe.
+   */
   timeout?: number;
   policy?: Record<string, unknown>;
 }
@@ -172,27 +176,27 @@ export class Agent<T> {
    */
   async negotiate(peer: string, subject: string, first?: (T & Terms) | Act, o: NegotiateOptions = {}): Promise<Deal<T>> {
     const offer = offerOf(first, subject);
+    const endsAt = o.timeout === undefined ? undefined : Date.now() + o.timeout;
+    const left = (least: number): number | undefined => (endsAt === undefined ? undefined : Math.max(least, endsAt - Date.now()));
     this.start();
     const [session, work] = await this.#begin(peer, subject, offer, o);
-    let timer: ReturnType<typeof setTimeout> | undefined;
     let final: ((deal: Deal<T>) => void) | undefined;
     const over = new Promise<Deal<T>>((resolve) => { work.finals.add((final = resolve)); });
-    let end = (): void => undefined;
-    const late = new Promise<undefined>((resolve) => (end = () => resolve(undefined)));
-    if (o.timeout !== undefined) timer = setTimeout(end, o.timeout);
-    this.#ends.add(end);
     const returned = new AbortController();
     try {
-      await this.#invite(session, peer, subject, o);
-      this.#wake(session);
-      void this.#waitForEnd(session, work, returned.signal);
-      const deal = (await Promise.race([over, late])) ?? work.last;
+      const invited = this.#invite(session, peer, subject, o, left(soon)).then(() => true);
+      let deal: Deal<T> | undefined;
+      if (await this.#within(invited, left(soon))) {
+        this.#wake(session);
+        void this.#waitForEnd(session, work, returned.signal);
+        deal = (await this.#within(over, left(0))) ?? work.last;
+        if (!this.#stop.signal.aborted) deal ??= await this.#within(this.deal(session), soon);
+      }
       if (this.#stop.signal.aborted && !deal?.over) throw new ParleyError('the agent was closed');
-      return deal ?? (await this.deal(session));
+      if (!deal) throw new NoAnswer(`the broker has not answered within ${o.timeout} ms: the same call again is safe`);
+      return deal;
     } finally {
-      clearTimeout(timer);
       returned.abort();
-      this.#ends.delete(end);
       if (final) work.finals.delete(final);
     }
   }
@@ -486,13 +490,13 @@ export class Agent<T> {
     }
   }
 
-  async #invite(session: string, peer: string, subject: string, o: NegotiateOptions): Promise<void> {
+  async #invite(session: string, peer: string, subject: string, o: NegotiateOptions, giveUp?: number): Promise<void> {
     const terms = { purpose: subject, participants: [peer], mode: o.mode, policy: o.policy, schemas: this.#named && [this.#named] };
     await this.#publish();
     const draft = { performative: 'PROPOSE', body: { proposalId: 'invitation', type: 'session-invitation', subject, terms } };
     const id = await uuid7Of(session, noHash, draft.performative, draft.body);
     try {
-      await this.#freshly(() => this.#transport.say(session, draft, undefined, id, this.#traceIn(session)));
+      await this.#freshly(() => this.#transport.say(session, draft, undefined, id, this.#traceIn(session)), giveUp);
     } catch (error) {
       // It is there already, from before a crash or by another worker.
       if (!isRefused(error, 'chain_conflict', 'wrong_state')) throw error;
@@ -500,13 +504,13 @@ export class Agent<T> {
   }
 
   /** Says something patiently, and once more by the broker's clock if this one is off. */
-  async #freshly(say: () => Promise<unknown>): Promise<void> {
+  async #freshly(say: () => Promise<unknown>, giveUp?: number): Promise<void> {
     const again = async (error: unknown): Promise<unknown> => {
       if (!isRefused(error, 'stale_timestamp')) throw error;
-      return this.#patiently(say);
+      return this.#patiently(say, giveUp);
     };
     try {
-      await this.#patiently(say).catch(again);
+      await this.#patiently(say, giveUp).catch(again);
     } catch (error) {
       // Without details it was said before: its answer was lost, or another worker said it. Otherwise something else
       // has its id, or offers the same.
@@ -547,6 +551,20 @@ export class Agent<T> {
   #answers(): void {
     if (this.#away) console.warn('parley: the broker answers again');
     this.#away = false;
+  }
+
+  /** What is done within some milliseconds, and before the agent is closed; else undefined. */
+  async #within<R>(done: Promise<R>, milliseconds: number | undefined): Promise<R | undefined> {
+    let end = (): void => undefined;
+    const late = new Promise<undefined>((resolve) => (end = () => resolve(undefined)));
+    const timer = milliseconds === undefined ? undefined : setTimeout(end, milliseconds);
+    this.#ends.add(end);
+    try {
+      return await Promise.race([done, late]);
+    } finally {
+      clearTimeout(timer);
+      this.#ends.delete(end);
+    }
   }
 
   async #pause(milliseconds: number): Promise<void> {

@@ -30,14 +30,14 @@ export function checked(decision: Act): Act {
 
 function exact(value: unknown, path: string): void {
   if (Array.isArray(value)) for (const [n, item] of value.entries()) exact(item, `${path}[${n}]`);
-  else if (isPlain(value)) for (const [name, member] of Object.entries(value)) exact(member, `${path}.${name}`);
+  else if (isPlain(value)) for (const [name, member] of Object.entries(value)) exact(member, isExact(name) ? `${path}.${name}` : `a member of ${path}`);
   else if (value === undefined) throw new TermsError(`${path} is undefined: give it a value, or leave it out`);
   else if (!isExact(value)) throw new TermsError(`${path} is ${shown(value)}, which JSON cannot say exactly: send it as text`);
 }
 
 function isExact(value: unknown): boolean {
   if (typeof value === 'number') return Number.isFinite(value) && (!Number.isInteger(value) || Number.isSafeInteger(value));
-  return value === null || typeof value === 'string' || typeof value === 'boolean';
+  return value === null || typeof value === 'boolean' || (typeof value === 'string' && !/\p{Surrogate}/u.test(value)); // half a character
 }
 
 /** Whether an object is of no class. Objects of other realms, such as a test's, have another Object.prototype. */

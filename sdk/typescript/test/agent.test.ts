@@ -294,6 +294,7 @@ test('terms that JSON cannot say are refused before anything is sent', async () 
     [new Date(), /^terms is of class Date/],
     [['price', 60], /^terms is of class Array/],
     ['sixty', /^terms is the string sixty/],
+    [{ note: 'half of \ud83d' }, /^terms\.note is the string half of/],
   ];
   await using buys = agent({ url: 'http://127.0.0.1:1', token: BUYER });
   for (const [terms, path] of wrong) {
@@ -304,6 +305,11 @@ test('terms that JSON cannot say are refused before anything is sent', async () 
       await assert.rejects(buys.tender([SELLER, COMPLIANCE], 'cups', first as Record<string, unknown>), why);
     }
   }
+});
+
+test('negotiate does not outlast its timeout without a broker', { timeout: 30_000 }, async () => {
+  await using buys = agent({ url: 'http://127.0.0.1:1', token: BUYER });
+  await assert.rejects(buys.negotiate(SELLER, 'cups', { price: 60 }, { timeout: 100 }), NoAnswer);
 });
 
 test('terms of a handler are checked alike, and onError is called', async () => {

@@ -51,7 +51,7 @@ def plain(value: Any) -> Any:
     """Replace each Decimal by the number that says exactly the same.
 
     Raises:
-        TermsError: a Decimal has more digits than a JSON number keeps (RFC 8785). Send it as text.
+        TermsError: a Decimal has more digits than a JSON number keeps (RFC 8785): send it as text. Or the name of a member is no text.
     """
     if isinstance(value, (str, int)) or value is None:
         return value
@@ -60,8 +60,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, (dict, Mapping)):  # a dict is quicker to tell
-        return {str(name): plain(member) for name, member in value.items()}
+        return {member_name(name): plain(member) for name, member in value.items()}
     return value
+
+
+def member_name(name: Any) -> str:
+    """The name of a member, which is text: two others could be the same text.
+
+    Raises:
+        TermsError: it is none.
+    """
+    if not isinstance(name, str):
+        raise TermsError(f"the name {name!r} is no text")
+    return str.__str__(name)  # of an enum what it is worth
 
 
 def _number(value: Decimal) -> int | float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from ._json import JSON, dumps, plain
+from ._json import JSON, dumps, member_name, plain
 from .acts import Act
 from .deal import Deal
 from .errors import NotAllowed, TermsError
@@ -110,6 +110,8 @@ def _data(ready: Any, said: Any) -> Any:
 def _exact(value: Any, path: str, floats: bool) -> None:
     if isinstance(value, Mapping):
         for name, member in value.items():
+            if not isinstance(name, str):
+                raise TermsError(f"{path} has the name {name!r}, which is no text")
             _exact(member, f"{path}.{name}", floats)
     elif isinstance(value, (list, tuple)):
         for n, item in enumerate(value):
@@ -131,7 +133,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, (dict, Mapping)):
-        return {str(name): _plain(member) for name, member in value.items()}
+        return {member_name(name): _plain(member) for name, member in value.items()}
     from pydantic import BaseModel
 
     if isinstance(value, BaseModel):

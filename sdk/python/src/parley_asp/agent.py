@@ -60,6 +60,7 @@ MOST_IN_A_ROW = 16  # acts without an entry of somebody else
 MOST_AT_ONCE = 64  # sessions that handlers work on
 QUICK = 30.0  # seconds after which a call that nobody repeats gives up
 LIST_LIMIT = 200
+SOON = 1.0  # seconds that the broker has to answer negotiate, however short its timeout
 QUIET = 2.0  # seconds without an entry, after which negotiate asks for the end of the session
 END_SECONDS = 10.0  # that it waits for one at a time
 MOST_ENDS = 16  # sessions whose ends are waited for at once
@@ -226,7 +227,8 @@ class Agent(Generic[T]):
         Args:
             first: terms of the first offer, or the whole act; None waits for the other side's.
             mode: of the session (PROTOCOL.md section 8).
-            timeout: seconds; then the deal is returned as it is, and goes on in the background.
+            timeout: seconds; then the deal is returned as it is, and goes on in the background. The broker has at least a second
+                to answer.
 
         Returns:
             The deal as it was last.
@@ -235,9 +237,11 @@ class Agent(Generic[T]):
             TermsError: the terms cannot be said exactly. Nothing was sent.
             Refusal: the invitation is refused.
             Duplicate: the name of the schema is taken by another one.
+            NoAnswer: the broker has not answered within the timeout. The same call again is safe.
         """
         if self._loop is None:
             raise ParleyError("use it inside `async with agent:`")
+        ends_at = None if timeout is None else time.monotonic() + timeout
         offer = self._offer(first, subject)
         session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
@@ -245,11 +249,13 @@ class Agent(Generic[T]):
         work.finals.append(final)
         ends = asyncio.create_task(self._wait_for_end(session, work))
         try:
-            await self.open(with_, subject, offer, mode=mode, key=key, policy=policy)
+            await asyncio.wait_for(self.open(with_, subject, offer, mode=mode, key=key, policy=policy), _left(ends_at, SOON))
             self._wake(session)
-            return await asyncio.wait_for(asyncio.shield(final), timeout)
+            with suppress(TimeoutError, asyncio.TimeoutError):
+                return await asyncio.wait_for(asyncio.shield(final), _left(ends_at, 0))
+            return work.last if work.last is not None else await asyncio.wait_for(self.deal(session), SOON)
         except (TimeoutError, asyncio.TimeoutError):
-            return work.last or await self.deal(session)
+            raise NoAnswer(f"the broker has not answered within {timeout} s: the same call again is safe") from None
         finally:
             ends.cancel()
             if final in work.finals:
@@ -652,6 +658,11 @@ def _whose(deal: Deal[Any]) -> str | None:
     if deal.yours or deal.lapsed or (deal.agreed is not None and any(deal.allows(act) for act in ("CLOSE", "COMMIT", "ACCEPT"))):
         return "turn"
     return None
+
+
+def _left(ends_at: float | None, least: float) -> float | None:
+    """Seconds until a time, and at least so many; None without one."""
+    return None if ends_at is None else max(least, ends_at - time.monotonic())
 
 
 def options_from_env() -> dict[str, Any]:
