@@ -2,21 +2,30 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/mod/sumdb/note"
 )
 
 // CheckpointFile in a data directory is the newest checkpoint of the public log. It is
 // outside the store, so a store that is restored cannot contradict it unnoticed.
 const CheckpointFile = "log-checkpoint"
 
+const replaceCheckpoint = "Replace it by the newest checkpoint that was published, such as that of 'parley log monitor'."
+
 type checkpointFile struct{ path string }
 
 func (f checkpointFile) Load() (string, error) {
 	text, err := os.ReadFile(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
 		return "", nil
+	}
+	_, damaged := note.Open(text, nil)
+	if _, unsigned := errors.AsType[*note.UnverifiedNoteError](damaged); err == nil && !unsigned {
+		err = fmt.Errorf("%s is damaged (%w). %s", f.path, damaged, replaceCheckpoint)
 	}
 	return string(text), err
 }

@@ -61,6 +61,10 @@ func (e *examiner) files() (store bool) {
 		e.add(status, "disk", do, "%d MiB are free for %s", free>>20, dir)
 	}
 	e.keys(dir, store)
+	checkpoint := checkpointFile{filepath.Join(dir, CheckpointFile)}
+	if _, err := checkpoint.Load(); err != nil {
+		e.add(Fail, "log", replaceCheckpoint, "%s is no checkpoint", checkpoint.path)
+	}
 	if store && !e.running {
 		e.shards(dir)
 		e.storeWritable(dir)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/internal/natslogin"
 	"github.com/parley-asp/parley/server/embedded"
@@ -195,13 +196,15 @@ func (e *examiner) connect(url string) *nats.Conn {
 		e.add(Fail, "login", "Copy the *.nk files of the installation, or set --creds, --nkey or --context.", "there is no login to %s: %v", url, err)
 		return nil
 	}
-	how = append(append(how, e.o.NATSOptions...), e.o.TLS.Client(url)...)
+	how = append(append(how, e.o.NATSOptions...), e.tls(url)...)
 	nc, err := nats.Connect(url, append(how, nats.Timeout(examineWithin), nats.NoReconnect(), nats.Name("parley doctor"))...)
 	network, ok := errors.AsType[*net.OpError](err)
 	dialing := ok && network.Op == "dial"
 	switch {
 	case err == nil:
 		return nc
+	case errors.Is(err, errOtherCertificate):
+		e.add(Fail, "nats", "Set --tls-cert and --tls-key to what the broker was started with.", "%s: %v", url, err)
 	case WrongTLS(err, "--nats-ca") != "":
 		e.add(Fail, "nats", WrongTLS(err, "--nats-ca"), "%s: %v", url, err)
 	case !dialing && !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrNoInfoReceived): // or nobody answers the login
@@ -210,6 +213,26 @@ func (e *examiner) connect(url string) *nats.Conn {
 		e.add(Fail, "nats", "Start the NATS server, or set --nats to where it is.", "%s cannot be reached: %v", url, err)
 	}
 	return nil
+}
+
+var errOtherCertificate = errors.New("it has another certificate than --tls-cert")
+
+// tls is how to trust a server: an embedded one has the certificate of this installation.
+func (e *examiner) tls(url string) []nats.Option {
+	own, err := tls.LoadX509KeyPair(e.o.TLS.Cert, e.o.TLS.Key)
+	if e.o.NATS != "" || err != nil { // which certificates has said
+		return e.o.TLS.Client(url)
+	}
+	return []nats.Option{nats.Secure(&tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own},
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection does
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if !c.PeerCertificates[0].Equal(own.Leaf) {
+				return errOtherCertificate
+			}
+			return nil
+		},
+	})}
 }
 
 // account examines whom the server takes the broker for.
@@ -269,19 +292,21 @@ func (e *examiner) logins() {
 	if err != nil || !mode.servesLogins() {
 		return
 	}
-	for _, one := range []struct {
+	own := []struct {
 		status        Status
 		account, what string
 		key           string
+		pair          nkeys.KeyPair
 	}{
-		{Fail, login.CalloutAccount, "nobody can log in", calloutSeed},
-		{Warn, login.SystemAccount, "a removed principal stays connected until its next login", systemSeed},
-	} {
-		pair := keys.callout
-		if one.account == login.SystemAccount {
-			pair = keys.system
-		}
-		how, err := mode.login(keys, e.o, one.account, pair)
+		{Fail, login.CalloutAccount, "nobody can log in", calloutSeed, keys.callout},
+		{Warn, login.SystemAccount, "a removed principal stays connected until its next login", systemSeed, keys.system},
+	}
+	if e.running && mode == configured { // whose logins the broker answers, if the server takes the answers for its own
+		own = append(own, own[0])
+		own[2].account, own[2].key, own[2].pair = login.OperatorsAccount, OperatorSeed, keys.operator
+	}
+	for _, one := range own {
+		how, err := mode.login(keys, e.o, one.account, one.pair)
 		if err == nil {
 			var nc *nats.Conn
 			if nc, err = nats.Connect(e.o.NATS, append(append(e.o.TLS.Client(e.o.NATS), e.o.NATSOptions...), how, nats.Timeout(examineWithin), nats.NoReconnect())...); err == nil {

@@ -84,6 +84,20 @@ func TestDoctorExternal(t *testing.T) {
 	wants(t, o, "streams", "fail "+api.IndexStream+": it has a limit of messages or bytes")
 	testkit.Must(t, n.Close(t.Context()))
 
+	apart := o
+	apart.Data = t.TempDir()
+	testkit.Must(t, os.CopyFS(apart.Data, os.DirFS(o.Data)))
+	testkit.Must(t, os.Remove(filepath.Join(apart.Data, "issuer.nk")))
+	n, err = server.Start(t.Context(), apart)
+	testkit.Must(t, err)
+	wants(t, apart, "login", "fail operator.nk is not let in to account OPERATORS, so nobody can log in")
+	testkit.Must(t, n.Close(t.Context()))
+	testkit.Must(t, os.WriteFile(filepath.Join(apart.Data, server.CheckpointFile), []byte("xx"), 0o600))
+	wants(t, apart, "log", "log-checkpoint is no checkpoint")
+	if _, err := server.Start(t.Context(), apart); err == nil || !strings.Contains(err.Error(), "log-checkpoint is damaged") {
+		t.Errorf("a damaged checkpoint: %v", err)
+	}
+
 	foreign := o
 	foreign.Data = t.TempDir()
 	testkit.Must(t, os.CopyFS(foreign.Data, os.DirFS(o.Data)))

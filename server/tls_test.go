@@ -97,9 +97,8 @@ func TestTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := start(t, server.Options{
-				Data: t.TempDir(), Listen: "127.0.0.1:-1", HTTP: "127.0.0.1:0", Websocket: "127.0.0.1:0", TLS: c.listener,
-			}, ca.with(own))
+			o := server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", HTTP: "127.0.0.1:0", Websocket: "127.0.0.1:0", TLS: c.listener}
+			w := start(t, o, ca.with(own))
 			for what, err := range w.reach(c.client) {
 				if (err == nil) != c.reached {
 					t.Errorf("%s: %v; reached should be %t", what, err, c.reached)
@@ -108,6 +107,10 @@ func TestTLS(t *testing.T) {
 			if err := w.get("http://"+w.HTTPAddr+"/healthz", server.TLS{}); err == nil {
 				t.Error("HTTP in the clear is answered")
 			}
+			o.Listen = w.URL[strings.LastIndex(w.URL, "/")+1:]
+			wants(t, o, "login", "ok the broker is let in")
+			o.TLS = ca.issues("server")
+			wants(t, o, "nats", "it has another certificate than --tls-cert")
 		})
 	}
 }

@@ -48,6 +48,7 @@ max_pending: %d
 no_fast_producer_stall: true # nobody waits for who does not read
 jetstream {
   store_dir: "./nats-data" # adjust
+  # max_file_store: 100GB # else three quarters of what is free when the server starts
   # What is accepted has been fsynced. In a cluster with --replicas 3 a time such
   # as 1s is enough: three servers would have to lose power at once.
   sync_interval: always

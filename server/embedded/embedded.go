@@ -51,6 +51,8 @@ const (
 	maxConsumers = 1 << 20
 	// Atomic batches in flight; the server's default for a stream is 50.
 	maxBatches = 1_000
+	// The disk is the limit. By default it is three quarters of what was free at the start, and acts are refused from there on.
+	maxStore = 1 << 62
 	// A client subscribes to its reply inbox, and perhaps to a few subjects below it.
 	maxSubscriptions = 256
 	// Bytes that wait for one slow connection. The broker's own is one of them: with less, a
@@ -270,6 +272,7 @@ func (o Options) server() (*server.Options, error) {
 		StoreDir:               o.StoreDir,
 		SyncAlways:             o.SyncInterval == 0,
 		SyncInterval:           o.SyncInterval,
+		JetStreamMaxStore:      maxStore,
 		DisableJetStreamBanner: true,
 		LameDuckGracePeriod:    lastLogins,
 		LameDuckDuration:       lastLogins + 1, // clients are closed at once

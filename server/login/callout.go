@@ -119,7 +119,7 @@ func (c callout) read(data []byte) (*jwt.AuthorizationRequestClaims, error) {
 	case req.Audience != requestAudience:
 		return nil, errors.New("not meant as a login request")
 	case req.Subject != c.configured && !c.inOperatorMode(req):
-		return nil, errors.New("meant for another issuer")
+		return nil, errors.New("meant for another issuer.nk: configure the NATS server with what 'parley nats-config' prints now")
 	case req.Issuer != req.Server.ID:
 		return nil, errors.New("not signed by the server that it names")
 	}
