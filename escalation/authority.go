@@ -29,6 +29,28 @@ type Bound struct {
 	Sealed     bool               // for the other sides
 	Unopened   bool               // sealed, and its part is not here: nobody here knows what it allows
 	Ceilings   []Grant            // of each human with a ceiling who granted it
+	Frame      *Frame             // of the proposal whose exact terms were approved; nil is any
+}
+
+// A Frame is what a proposal says besides its terms, and an agreement has.
+type Frame struct {
+	Type, Subject, Schema string
+	Category              string `json:"category"`
+	From                  string `json:"effectiveFrom"`
+	Until                 string `json:"effectiveUntil"`
+}
+
+// differs names what is another in a frame than in the one that was shown; "" if nothing is.
+func (f *Frame) differs(shown *Frame) string {
+	for _, m := range []struct{ name, is, was string }{
+		{"type", f.Type, shown.Type}, {"subject", f.Subject, shown.Subject}, {"schema", f.Schema, shown.Schema},
+		{"category", f.Category, shown.Category}, {"effectiveFrom", f.From, shown.From}, {"effectiveUntil", f.Until, shown.Until},
+	} {
+		if m.is != m.was {
+			return m.name
+		}
+	}
+	return ""
 }
 
 // A Grant is what a human with a ceiling has granted, and what she approved as it was at stake.
@@ -96,6 +118,7 @@ type Pledge struct {
 	Side            performatives.Agent // who offers or agrees
 	Commitment      jsontext.Value      // the body of a commitment, or of an amendment of one
 	CommitmentTerms performatives.Hash  // of its terms, deadline and escrow
+	Frame           *Frame              // of the proposal; nil if there is none
 
 	Threads []Thread // that it is in
 }
@@ -209,6 +232,11 @@ func (l limit) in(v any) bool {
 func (b *Bound) Exceeded(p Pledge) *Excess {
 	if b.TermsHash != "" && p.Terms != b.TermsHash {
 		return &Excess{Why: "these are not the terms that were shown to the human"}
+	}
+	if b.TermsHash != "" && b.Frame != nil && p.Frame != nil {
+		if name := p.Frame.differs(b.Frame); name != "" {
+			return &Excess{Path: name, Why: "the " + name + " is not as was shown to the human"}
+		}
 	}
 	if b.exactEscrow() {
 		l := limit{RulingsBound: performatives.RulingsBound{Max: &b.Escrow.Value, Currency: b.Escrow.Code()}, strict: b.Strict}

@@ -253,6 +253,9 @@ func (t *Command) change(id string, edit func(*Offer)) {
 		t.invitation = &o
 	} else if old.Status == Open && o.Status == Accepted {
 		t.acceptedIn = t.Next
+		if o.Kind == aProposal {
+			t.notesTaken(&o)
+		}
 	}
 	if o.Kind == aCommitment && old.Status == Open && o.Status != Open {
 		t.openCommitments--

@@ -75,8 +75,11 @@ func agreesToTerms(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.CounterBody) //nolint:errcheck,forcetypeassert // its act says so
 	p := escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms)}
 	if o := t.Offer; o != nil && o.IsProposal() {
-		own := &Offer{Type: cmp.Or(body.Type, o.Type), Subject: cmp.Or(body.Subject, o.Subject), Line: o.Line, Side: t.Side, To: t.Message.Recipient}
-		p.Threads = []escalation.Thread{t.threadOf(o), t.threadOf(own)}
+		own := &Offer{
+			Type: cmp.Or(body.Type, o.Type), Subject: cmp.Or(body.Subject, o.Subject), Schema: t.SchemaFor(t.Message), Body: t.Message.RawBody,
+			Line: o.Line, Side: t.Side, To: t.Message.Recipient,
+		}
+		p.Threads, p.Frame = []escalation.Thread{t.threadOf(o), t.threadOf(own)}, frameOf(own)
 	}
 	return p, true
 }

@@ -30,7 +30,7 @@ func (s *State) pledgeOf(o *Offer) escalation.Pledge {
 		p.Bodies, p.Offers = append(p.Bodies, of.Body), append(p.Offers, of.ID)
 	}
 	if of.IsProposal() {
-		p.Terms, p.Threads = performatives.HashOf(of.Terms), s.threadsOf(of)
+		p.Terms, p.Threads, p.Frame = performatives.HashOf(of.Terms), s.threadsOf(of), frameOf(of)
 	}
 	return p
 }
@@ -57,11 +57,43 @@ func commitmentTerms(o *Offer) performatives.Hash {
 func (t *Command) pledge(bound *escalation.Bound) (escalation.Pledge, bool) {
 	p, limited := acts[t.Act].agrees(t, bound)
 	if t.event.Replayed {
-		p.Commitment, p.CommitmentTerms = nil, ""
+		p.Commitment, p.CommitmentTerms, p.Frame = nil, "", nil
 		return p, limited
 	}
 	p.Side = t.Side
 	return p, limited
+}
+
+// frameOf is what a proposal says besides its terms.
+func frameOf(o *Offer) *escalation.Frame {
+	frame := &escalation.Frame{}
+	if json.Unmarshal(o.Body, frame) != nil {
+		return nil
+	}
+	frame.Type, frame.Subject, frame.Schema = o.Type, o.Subject, o.Schema
+	return frame
+}
+
+// notesTaken notes that the terms of a proposal, which a human has approved exactly, are agreed: once, under that approval.
+func (t *Command) notesTaken(o *Offer) {
+	for _, side := range []performatives.Agent{o.Side, t.Side} {
+		b, some := t.bounds.Get(side)
+		if !some {
+			continue
+		}
+		if b = b.For(t.pledgeOf(o)); b != nil && b.TermsHash != "" && b.TermsHash == performatives.HashOf(o.Terms) {
+			t.agreedExactly = t.agreedExactly.With(b.Escalation, o.ID)
+		}
+	}
+}
+
+// agreedAlready is the other offer that was agreed under an approval of exact terms; "" for none.
+func (t *Command) agreedAlready(b *escalation.Bound, p escalation.Pledge) string {
+	id, _ := t.agreedExactly.Get(b.Escalation)
+	if t.event.Replayed || b.TermsHash == "" || slices.Contains(p.Offers, id) {
+		return ""
+	}
+	return id
 }
 
 // threadsOf is the thread of a proposal, or of the one that a commitment carries out; none

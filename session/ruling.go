@@ -219,6 +219,9 @@ func (t *Command) allow(item *escalation.Item) {
 	if all.Scope == performatives.ThreadScope && !t.Before(3) {
 		t.narrow(bound, t.threadsOf(o)[0], item.Principal) // mayApprove has seen to it
 	}
+	if all.TermsHash != "" && all.TermsHash == item.Terms {
+		bound.Frame = t.pledgeOf(o).Frame
+	}
 	t.bounds = t.bounds.With(item.Principal, bound)
 }
 
@@ -289,6 +292,9 @@ func (t *Command) withinRuling() error {
 	}
 	if bound.Expired(t.At) {
 		return Refuse(AuthorityExceeded, "the authority of the ruling, %s, is over: ESCALATE for another", bound).With(says)
+	}
+	if id := t.agreedAlready(bound, pledge); more == nil && id != "" {
+		return Refuse(AuthorityExceeded, "what the ruling allows, %s, was agreed by %q: ESCALATE to agree to it again", bound, id).With(says)
 	}
 	if more == nil || more.Amount == nil && t.Act == performatives.Propose && t.Before(2) {
 		return nil

@@ -63,8 +63,11 @@ type State struct {
 	deciders   persist.Table[performatives.Organisation, bool]
 	bounds     persist.Table[performatives.Agent, *escalation.Bound] // by side: what rulings let it agree to
 	bound      persist.Table[string, Binding]
-	seen       persist.Table[performatives.MessageID, *Seen] // all but the newest
-	latest     Seen                                          // of the last entry; the zero value before the first
+
+	agreedExactly persist.Table[escalation.ID, string] // by the escalation in which a human approved exact terms: the offer that was agreed
+
+	seen   persist.Table[performatives.MessageID, *Seen] // all but the newest
+	latest Seen                                          // of the last entry; the zero value before the first
 
 	openCommitments, acceptedCommitments int
 	promised                             int // obligations of accepted commitments
