@@ -12,7 +12,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from pydantic import BaseModel
 
-from parley_asp import Accept, Agent, Close, Counter, Deal, Decision, Escalate
+from parley_asp import Accept, Agent, Close, Counter, Deal, Decision, Escalate, Reject
 from parley_asp.bridges.langgraph import negotiation, parked, resume
 
 
@@ -36,8 +36,8 @@ def decide(deal: Deal[Cups]) -> Decision:
     offer = deal.their_offer
     if offer.terms.price > 100:
         return Counter(offer, Cups(price=deal.step(60, 100)))
-    if offer.terms.price > 90 and not deal.approval(offer):
-        return Escalate(offer, why="above 90")
+    if offer.terms.price > 90 and not (approval := deal.approval(offer)):
+        return Reject(offer, "above 90") if approval.decision else Escalate(offer, why="above 90")
     return Accept(offer)
 
 

@@ -15,7 +15,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolRetu
 from pydantic_ai.models.function import FunctionModel
 
 import parley_asp
-from parley_asp import Accept, Close, Counter, Deal, Decision, Escalate
+from parley_asp import Accept, Close, Counter, Deal, Decision, Escalate, Reject
 from parley_asp.bridges.pydantic_ai import Negotiation
 
 
@@ -34,8 +34,8 @@ def decide(deal: Deal[Cups]) -> Decision:
     offer = deal.their_offer
     if offer.terms.price > 100:
         return Counter(offer, Cups(price=deal.step(60, 100)))
-    if offer.terms.price > 90 and not deal.approval(offer):
-        return Escalate(offer, why="above 90")
+    if offer.terms.price > 90 and not (approval := deal.approval(offer)):
+        return Reject(offer, "above 90") if approval.decision else Escalate(offer, why="above 90")
     return Accept(offer)
 
 

@@ -16,7 +16,7 @@ from temporalio.worker import Worker
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel
 
-    from parley_asp import Accept, Agent, Close, Counter, Deal, Decision, Escalate
+    from parley_asp import Accept, Agent, Close, Counter, Deal, Decision, Escalate, Reject
     from parley_asp.bridges.temporal import Negotiate, Negotiation, Request, negotiated
 
 
@@ -31,8 +31,8 @@ def decide(deal: Deal[Cups]) -> Decision:
     offer = deal.their_offer
     if offer.terms.price > 100:
         return Counter(offer, Cups(price=deal.step(60, 100)))
-    if offer.terms.price > 90 and not deal.approval(offer):
-        return Escalate(offer, why="above 90")
+    if offer.terms.price > 90 and not (approval := deal.approval(offer)):
+        return Reject(offer, "above 90") if approval.decision else Escalate(offer, why="above 90")
     return Accept(offer)
 
 

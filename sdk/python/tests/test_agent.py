@@ -114,12 +114,12 @@ def test_approval_and_check(broker: Broker, human: Callable[[str], Human]) -> No
             return Close.completed()
         if offer.terms.price > 110:
             return Counter(offer, Cups(price=deal.step(60, 100)))
-        if not (check := deal.delegation(COMPLIANCE)):
+        if not (check := deal.delegation(COMPLIANCE, offer)):
             return Delegate(check.target, about=offer)
         if not check.result:
             return Wait(check)
-        if offer.terms.price > 90 and not deal.approval(offer):
-            return Escalate(offer, why="above 90")
+        if offer.terms.price > 90 and not (approval := deal.approval(offer)):
+            return Reject(offer, "above 90") if approval.decision else Escalate(offer, why="above 90")
         return Accept(offer)
 
     @colleague.on_check
@@ -137,6 +137,76 @@ def test_approval_and_check(broker: Broker, human: Callable[[str], Human]) -> No
             assert deal.agreed and deal.agreed.terms.price == 105
             acts = [act for _, act in await transcript(buyer, deal.id)]
             assert [acts.count(a) for a in ("DELEGATE", "ESCALATE", "ACCEPT", "CLOSE")] == [1, 1, 3, 1], acts
+
+    run(main())
+
+
+def test_check_of_an_offer_that_was_replaced(broker: Broker) -> None:
+    """The answer about one offer is none about the next: what was delegated about the first is taken back."""
+    buyer = Agent(url=broker.url, token=BUYER, terms=Cups)
+    colleague: Agent[Cups] = Agent(url=broker.url, token=COMPLIANCE, terms=Cups)
+    sells = seller(broker)
+
+    @buyer.on_turn
+    async def decide(deal: Deal[Cups]) -> Decision:
+        if deal.agreed:
+            return Close.completed()
+        offer = deal.their_offer
+        if not (check := deal.delegation(COMPLIANCE, offer)):
+            return Delegate(COMPLIANCE, about=offer)
+        return Accept(offer) if check.result else Wait(check)
+
+    @colleague.on_check
+    async def check(deal: Deal[Cups]) -> Decision:
+        assert deal.check is not None
+        if deal.check.status == "offered":
+            return Accept(deal.check)
+        if deal.offers[-1].terms.price == 80:
+            return None  # it takes its time
+        return Inform.result(deal.check, assessment="fine")
+
+    @sells.on_turn
+    async def sell(deal: Deal[Cups]) -> Decision:
+        return None if deal.agreed or deal.my_offer else Counter(deal.their_offer, Cups(price=Decimal(80)))
+
+    async def main() -> None:
+        async with sells, buyer, colleague:
+            asked = asyncio.create_task(buyer.negotiate(SELLER, "cups", Cups(price=Decimal(60))))
+            while not (deals := [d async for d in deals_of(sells) if d.entries[-1]["performative"] == "ACCEPT" and d.my_offer]):
+                await sells.call("turn.wait", {"seconds": 1})
+            await sells.say(deals[0], Propose(Cups(price=Decimal(85))))
+            deal = await asked
+            assert deal.agreed and deal.agreed.terms.price == 85 and deal.delegation(COMPLIANCE, deal.offers[-2]).result is None
+            acts = [act for _, act in await transcript(buyer, deal.id)]
+            assert [a for a in acts if a in ("DELEGATE", "WITHDRAW", "INFORM")] == ["DELEGATE", "WITHDRAW", "DELEGATE", "INFORM"], acts
+
+    run(main())
+
+
+async def deals_of(agent: Agent[Any]) -> Any:
+    for row in (await agent.call("session.list", {}))["sessions"]:
+        yield await agent.deal(row["sessionId"])
+
+
+def test_modification(broker: Broker, human: Callable[[str], Human]) -> None:
+    """An offer that a human allows only otherwise is not granted."""
+    buyer = Agent(url=broker.url, token=BUYER, terms=Cups)
+
+    @buyer.on_turn
+    async def decide(deal: Deal[Cups]) -> Decision:
+        if deal.agreed:
+            return Close.completed()
+        offer = deal.their_offer
+        if offer.terms.price > 90 and not (approval := deal.approval(offer)):
+            return Counter(offer, Cups(price=Decimal(85))) if approval.decision else Escalate(offer, why="above 90")
+        return Accept(offer)
+
+    async def main() -> None:
+        async with seller(broker), buyer, human("human://acme.com/alice") as alice:
+            asked = asyncio.create_task(buyer.negotiate(SELLER, "cups", Cups(price=Decimal(60))))
+            await alice.decides("modified", authority={"bounds": [{"termPath": "terms.price", "max": 85}]})
+            deal = await asked
+            assert deal.agreed and deal.agreed.terms.price == 85
 
     run(main())
 

@@ -6,7 +6,7 @@
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 
-import { accept, agent, complete, counter, escalate, wait } from '@parley-asp/sdk';
+import { accept, agent, complete, counter, escalate, reject, wait } from '@parley-asp/sdk';
 import { negotiate } from '@parley-asp/sdk/ai';
 import { generateText, type ModelMessage } from 'ai';
 import { MockLanguageModelV4 } from 'ai/test';
@@ -19,7 +19,8 @@ await using buyer = agent({ url: process.env['PARLEY_URL'], token: process.env['
   const offer = deal.theirOffer;
   if (!offer) return wait();
   if (offer.terms.price > 100) return counter(offer, { price: deal.step(60, 100), currency: 'EUR' });
-  if (offer.terms.price > 90 && !deal.approval(offer)?.granted) return escalate(offer, { why: 'above 90' });
+  const approval = deal.approval(offer);
+  if (offer.terms.price > 90 && !approval?.granted) return approval?.decision ? reject(offer, 'above 90') : escalate(offer, { why: 'above 90' });
   return accept(offer);
 });
 const cups = negotiate(buyer, ({ seller }, key) => buyer.open(seller, 'cups', { price: 60, currency: 'EUR' }, { key }), {

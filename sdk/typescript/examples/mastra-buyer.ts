@@ -7,7 +7,7 @@
 import { Mastra } from '@mastra/core';
 import { createWorkflow } from '@mastra/core/workflows';
 import { LibSQLStore } from '@mastra/libsql';
-import { accept, agent, complete, counter, escalate, wait } from '@parley-asp/sdk';
+import { accept, agent, complete, counter, escalate, reject, wait } from '@parley-asp/sdk';
 import { negotiation, Result } from '@parley-asp/sdk/mastra';
 import { z } from 'zod';
 
@@ -18,7 +18,8 @@ await using buyer = agent({ url: process.env['PARLEY_URL'], token: process.env['
   const offer = deal.theirOffer;
   if (!offer) return wait();
   if (offer.terms.price > 100) return counter(offer, { price: deal.step(60, 100), currency: 'EUR' });
-  if (offer.terms.price > 90 && !deal.approval(offer)?.granted) return escalate(offer, { why: 'above 90' });
+  const approval = deal.approval(offer);
+  if (offer.terms.price > 90 && !approval?.granted) return approval?.decision ? reject(offer, 'above 90') : escalate(offer, { why: 'above 90' });
   return accept(offer);
 });
 const inputSchema = z.object({ seller: z.string() });

@@ -4,7 +4,7 @@
  * on; if the session has gone on meanwhile, the handler decides again.
  */
 
-import { propose, type Act, type Decision, type Terms } from './acts.js';
+import { propose, withdraw, type Act, type Decision, type Terms } from './acts.js';
 import { bound } from './binding.js';
 import { Deal, type Delegation, type TermsSchema } from './deal.js';
 import { isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, TenderError } from './errors.js';
@@ -380,11 +380,12 @@ export class Agent<T> {
         for (const final of work.finals) final(deal);
         return;
       }
-      const decision = await this.#decide(deal, work);
+      let decision = await this.#decide(deal, work);
       if (!decision || 'wait' in decision) {
         this.#rest(session, work, deal, decision?.seconds);
         return;
       }
+      decision = takesBack(deal, decision);
       if (committedBefore(deal, checked(decision))) {
         this.#rest(session, work, deal, undefined);
         return;
@@ -657,6 +658,14 @@ function whose<T>(deal: Deal<T>): 'turn' | 'invitation' | 'check' | undefined {
 function committedBefore<T>(deal: Deal<T>, { performative, reference, fills }: Act): boolean {
   const made = performative === 'COMMIT' && reference !== undefined ? deal.commitment(reference) : undefined;
   return made !== undefined && made.mine && ['terms', 'outcome'].every((name) => canonical({ [name]: made.raw[name] }) === canonical({ [name]: fills[name] }));
+}
+
+/** A WITHDRAW of the delegation about another offer, before a DELEGATE to the same agent; then the handler decides again. */
+function takesBack<T>(deal: Deal<T>, decision: Act): Act {
+  const target = decision.performative === 'DELEGATE' ? decision.fills['targetAgent'] : undefined;
+  const standing = typeof target === 'string' ? deal.delegation(target) : undefined;
+  const other = standing && standing.about !== decision.fills['referenceId'];
+  return other && deal.allows('WITHDRAW', standing.id) ? withdraw(standing.id) : decision;
 }
 
 /** Refuses to ask people twice about one offer, as a framework that runs a step again would. */

@@ -105,9 +105,11 @@ export interface Approval {
   readonly id: string;
   /** Undefined while nobody has decided. */
   readonly decision: 'approved' | 'modified' | 'denied' | 'guidance' | undefined;
-  /** The agent may go on with the offer. */
+  /** The offer is approved as it is; if only another is, `decision` is `modified` or `approved`, and this is false. */
   readonly granted: boolean;
   readonly comment: string | undefined;
+  /** What the agent may agree to, as far as it is no secret. */
+  readonly authority: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** An obligation and where it stands. Its `id` and that of its delivery are what acts name. */
@@ -226,17 +228,21 @@ export class Deal<T> {
     return Number((first + ((last - first) * Math.min(this.round, rounds)) / rounds).toFixed(places));
   }
 
-  /** Your side's newest delegation to an agent. */
-  delegation(target: string): Delegation | undefined {
+  /** Your side's newest delegation to an agent, or its newest about an offer. */
+  delegation(target: string, about?: string | { readonly id: string }): Delegation | undefined {
+    const offer = typeof about === 'object' ? about.id : about;
     let found: Delegation | undefined;
+    let newest = false; // so that what its target says belongs to it
     for (const e of this.entries) {
       const body = e.content.body;
       if (e.performative === 'DELEGATE' && by(e) !== target && body['targetAgent'] === target) {
+        newest = offer === undefined || body['referenceId'] === offer;
+        if (!newest) continue;
         found = {
           id: e.messageId, target, by: by(e), authority: text(body['authority']), scope: text(body['scope']),
           about: text(body['referenceId']) || undefined, status: 'offered', result: undefined,
         };
-      } else if (found && by(e) === target) {
+      } else if (found && newest && by(e) === target) {
         if (e.performative === 'INFORM' && body['type'] === 'result') found = { ...found, status: 'done', result: body['data'] };
         else if ((e.performative === 'REJECT' || e.performative === 'WITHDRAW') && body['referenceId'] === found.id) found = { ...found, status: 'declined' };
         else if (found.status === 'offered') found = { ...found, status: 'active' };
@@ -260,17 +266,18 @@ export class Deal<T> {
   }
 
   /** What a human of your side decided when you asked about this very offer. */
-  approval(offer: { readonly id: string }): Approval | undefined {
+  approval(offer: Offer<T>): Approval | undefined {
     let found: Approval | undefined;
     for (const e of this.entries) {
       const body = e.content.body;
       if (e.performative === 'ESCALATE' && body['referenceId'] === offer.id && host(by(e)) === host(this.me)) {
-        found = { id: e.messageId, decision: undefined, granted: false, comment: undefined };
+        found = { id: e.messageId, decision: undefined, granted: false, comment: undefined, authority: undefined };
       } else if (e.performative === 'INFORM' && body['type'] === 'resolution' && found) {
         const data = (body['data'] ?? {}) as Record<string, unknown>;
         if (data['escalationId'] === found.id && e.integrity.receipt?.state !== 'ESCALATED') { // of several that are needed, the last
           const decision = data['decision'] as Approval['decision'];
-          found = { id: found.id, decision, granted: decision === 'approved' || decision === 'modified', comment: text(data['comment']) || undefined };
+          const granted = (decision === 'approved' || decision === 'modified') && (offer.mine || !offer.open || this.allows('ACCEPT', offer));
+          found = { id: found.id, decision, granted, comment: text(data['comment']) || undefined, authority: data['authority'] as Approval['authority'] };
         }
       }
     }

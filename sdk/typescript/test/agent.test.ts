@@ -51,10 +51,11 @@ test('a colleague checks, and a human approves, once each', async () => {
     if (deal.agreed) return complete();
     const offer = deal.theirOffer!;
     if (offer.terms.price > 110) return counter(offer, cups(deal.step(60, 100)));
-    const check = deal.delegation(COMPLIANCE);
+    const check = deal.delegation(COMPLIANCE, offer);
     if (!check) return delegate(COMPLIANCE, { about: offer });
     if (!check.result) return wait(check);
-    if (offer.terms.price > 90 && !deal.approval(offer)?.granted) return escalate(offer, { why: 'above 90' });
+    const approval = deal.approval(offer);
+    if (offer.terms.price > 90 && !approval?.granted) return approval?.decision ? reject(offer, 'above 90') : escalate(offer, { why: 'above 90' });
     return accept(offer);
   });
   const asked = buys.negotiate(SELLER, 'cups', cups(60));
@@ -64,6 +65,59 @@ test('a colleague checks, and a human approves, once each', async () => {
   const acts = await transcript(sells, deal.id);
   assert.deepEqual(['DELEGATE', 'ESCALATE', 'CLOSE'].map((a) => acts.filter((b) => b === a).length), [1, 1, 1]);
   assert.ok(colleague);
+});
+
+test('the answer about one offer is none about the next', async () => {
+  await using broker = await Broker.start();
+  await using sells = agent({ url: broker.url, token: SELLER, terms: Cups })
+    .onInvitation((deal) => accept(deal.invitation))
+    .onTurn((deal) => (deal.agreed || deal.myOffer ? undefined : counter(deal.theirOffer!, cups(80))))
+    .start();
+  await using colleague = agent({ url: broker.url, token: COMPLIANCE, terms: Cups })
+    .onCheck((deal) => {
+      if (deal.check!.status === 'offered') return accept(deal.check!);
+      return deal.offers.at(-1)!.terms.price === 80 ? undefined : answer(deal.check!, { fine: true }); // it takes its time
+    })
+    .start();
+  await using buys = agent({ url: broker.url, token: BUYER, terms: Cups }).onTurn((deal) => {
+    if (deal.agreed) return complete();
+    const offer = deal.theirOffer!;
+    const check = deal.delegation(COMPLIANCE, offer);
+    if (!check) return delegate(COMPLIANCE, { about: offer });
+    return check.result ? accept(offer) : wait(check);
+  });
+  const asked = buys.negotiate(SELLER, 'cups', cups(60));
+  for (;;) {
+    const { sessions } = (await sells.call('session.list', {})) as { sessions: { sessionId: string }[] };
+    const at = sessions[0] && (await sells.deal(sessions[0].sessionId));
+    if (at?.myOffer && at.entries.at(-1)?.performative === 'ACCEPT') {
+      await sells.say(at, propose(cups(85)));
+      break;
+    }
+    await sells.call('turn.wait', { seconds: 1 });
+  }
+  const deal = await asked;
+  assert.equal(deal.agreed?.terms.price, 85);
+  const acts = await transcript(buys, deal.id);
+  assert.deepEqual(acts.filter((a) => ['DELEGATE', 'WITHDRAW', 'INFORM'].includes(a)), ['DELEGATE', 'WITHDRAW', 'DELEGATE', 'INFORM']);
+  assert.ok(colleague);
+});
+
+test('an offer that a human allows only otherwise is not granted', async () => {
+  await using broker = await Broker.start();
+  await using sells = seller({ url: broker.url }).start();
+  await using alice = new Human(broker, 'human://acme.com/alice');
+  await using buys = agent({ url: broker.url, token: BUYER, terms: Cups }).onTurn((deal) => {
+    if (deal.agreed) return complete();
+    const offer = deal.theirOffer!;
+    const approval = deal.approval(offer);
+    if (offer.terms.price > 90 && !approval?.granted) return approval?.decision ? counter(offer, cups(85)) : escalate(offer, { why: 'above 90' });
+    return accept(offer);
+  });
+  const asked = buys.negotiate(SELLER, 'cups', cups(60));
+  await alice.decides('modified', { authority: { bounds: [{ termPath: 'terms.price', max: 85 }] } });
+  assert.equal((await asked).agreed?.terms.price, 85);
+  assert.ok(sells);
 });
 
 test('three workers of each agent say nothing twice', async () => {

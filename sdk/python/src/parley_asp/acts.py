@@ -145,7 +145,10 @@ class Commit(Act):
 
 @dataclass(frozen=True)
 class Delegate(Act):
-    """Have another agent check something (``advisory``), or act (``limited``, ``full``), about one offer or all."""
+    """Have another agent check something (``advisory``), or act (``limited``, ``full``), about one offer or all.
+
+    Your delegation to it about another offer is taken back first: an agent has one at a time.
+    """
 
     performative: ClassVar[str] = "DELEGATE"
     target: str

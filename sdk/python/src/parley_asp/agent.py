@@ -25,7 +25,7 @@ from ._json import JSON
 from ._moves import act_of, checked, committed_before
 from ._sign import Signer
 from ._transport import FIRST_PAUSE, OVER_HTTP, OVER_NATS, TraceParent, Transport, patiently, trace_of, url_of, uuid7_of
-from .acts import Act, Decision, Escalate, Propose, Wait
+from .acts import Act, Decision, Delegate, Escalate, Propose, Wait, Withdraw
 from .deal import Deal, Delegation
 from .errors import (
     AuthorityExceeded,
@@ -459,6 +459,7 @@ class Agent(Generic[T]):
             if decision is None or isinstance(decision, Wait):
                 self._rest(session, work, deal, decision.seconds if decision else None)
                 return
+            decision = _takes_back(decision, deal)
             if committed_before(checked(decision, self._floats), deal):
                 self._rest(session, work, deal, None)
                 return
@@ -663,6 +664,15 @@ def _whose(deal: Deal[Any]) -> str | None:
 def _left(ends_at: float | None, least: float) -> float | None:
     """Seconds until a time, and at least so many; None without one."""
     return None if ends_at is None else max(least, ends_at - time.monotonic())
+
+
+def _takes_back(decision: Act, deal: Deal[Any]) -> Act:
+    """A WITHDRAW of the delegation about another offer, before a DELEGATE to the same agent; then the handler decides again."""
+    if not isinstance(decision, Delegate):
+        return decision
+    standing = deal.delegation(decision.target)
+    other = standing.about != decision.fills().get("referenceId")
+    return Withdraw(standing.id) if standing and other and deal.allows("WITHDRAW", standing.id) else decision
 
 
 def options_from_env() -> dict[str, Any]:

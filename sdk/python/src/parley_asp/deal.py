@@ -120,12 +120,13 @@ class Commitment:
 
 @dataclass(frozen=True)
 class Approval:
-    """What a human of your side decided about an offer. It is true if the agent may go on with the offer."""
+    """What a human of your side decided about an offer. It is true if the offer is approved as it is, and false if only another is."""
 
     id: str
     decision: str  # approved, modified, denied or guidance; "" while nobody has decided
     comment: str | None = None
     authority: Mapping[str, Any] | None = None
+    granted: bool = False
 
     @property
     def pending(self) -> bool:
@@ -133,7 +134,7 @@ class Approval:
         return bool(self.id) and not self.decision
 
     def __bool__(self) -> bool:
-        return self.decision in ("approved", "modified")
+        return self.granted
 
 
 @dataclass(frozen=True)
@@ -317,16 +318,20 @@ class Deal(Generic[T]):
         now = a + (b - a) * min(self.round, rounds) / rounds
         return now.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
 
-    def delegation(self, target: str) -> Delegation:
-        """Your side's newest delegation to an agent; it is false if there is none."""
+    def delegation(self, target: str, about: Offer[T] | str | None = None) -> Delegation:
+        """Your side's newest delegation to an agent, or its newest about an offer; it is false if there is none."""
+        offer = about.id if isinstance(about, Offer) else about
         found = Delegation(target)
+        newest = False  # so that what its target says belongs to it
         for e in self.entries:
             body = _body(e)
             if e["performative"] == "DELEGATE" and _by(e) != target and body.get("targetAgent") == target:
-                found = Delegation(
-                    target, e["messageId"], _by(e), body.get("authority", ""), body.get("scope", ""), body.get("referenceId"), "offered"
-                )
-            elif found and _by(e) == target:
+                newest = offer is None or body.get("referenceId") == offer
+                if newest:
+                    found = Delegation(
+                        target, e["messageId"], _by(e), body.get("authority", ""), body.get("scope", ""), body.get("referenceId"), "offered"
+                    )
+            elif newest and _by(e) == target:
                 refers = body.get("referenceId") == found.id
                 if e["performative"] == "INFORM" and body.get("type") == "result":
                     found = _with(found, status="done", result=body.get("data"))
@@ -358,7 +363,9 @@ class Deal(Generic[T]):
             elif e["performative"] == "INFORM" and body.get("type") == "resolution" and found.id:
                 data = body.get("data") or {}
                 if data.get("escalationId") == found.id and self._decides(data, e):
-                    found = Approval(found.id, str(data["decision"]), data.get("comment"), data.get("authority"))
+                    granted = data["decision"] in ("approved", "modified")
+                    granted = granted and (offer.mine or not offer.open or self.allows("ACCEPT", offer))
+                    found = Approval(found.id, str(data["decision"]), data.get("comment"), data.get("authority"), granted)
         return found
 
     def _ours(self, agent: str) -> bool:
