@@ -17,8 +17,11 @@ var errNotEnded = errors.New("the session has not ended, or side effects are not
 // errErased is for a session of which hashes and receipts are left. Nobody has a part in it any more.
 var errErased = fmt.Errorf("%w: %w", session.NoSuchSession(), transcript.ErrErased)
 
-// Forget drops what is cached of a session that was erased.
+// Forget drops what is cached of a session that was erased, or has expired.
 func (b *Broker) Forget(id performatives.SessionID) {
+	if !b.sessions.caches(id) {
+		return
+	}
 	b.sessions.run(id, func(_ context.Context, l *cachedSession) { l.forget(b.o.Modes) })
 }
 

@@ -92,6 +92,12 @@ func newSessions(b *Broker) *sessions {
 // maxQueue bounds what waits for one session.
 const maxQueue = 1024
 
+func (s *sessions) caches(id performatives.SessionID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cached[id] != nil
+}
+
 // run queues a piece of work for a session; false means that the queue is full, or the
 // broker is closing.
 func (s *sessions) run(id performatives.SessionID, do func(context.Context, *cachedSession)) bool {

@@ -175,7 +175,7 @@ func (b *Broker) openWakeups(ctx context.Context) error {
 func (b *Broker) openList(ctx context.Context) error {
 	o := sessionlist.Options{Alone: b.Options.Alone, Store: b.Parts.Store, Log: b.Options.Log, Moved: b.moved}
 	if b.Parts.Store.Archives() {
-		o.FollowArchive, o.ArchivedRow = b.Parts.Reader.Follow, b.Parts.Reader.Row
+		o.FollowArchive, o.ArchivedRow, o.Expired = b.Parts.Reader.Follow, b.Parts.Reader.Row, b.Command.Forget
 	}
 	opened, err := sessionlist.Open(ctx, o)
 	if err == nil {

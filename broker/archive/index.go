@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"go.uber.org/zap"
@@ -39,7 +40,7 @@ func rowsOn(page *store.Message) (rows []sessionlist.Listed, err error) {
 // Follow calls saw with each page of the index until work closes, and with no rows for one that cannot be read; see
 // sessionlist.Options.
 func (r *Reader) Follow(
-	ctx context.Context, work *background.Group, saw func(page uint64, rows []sessionlist.Listed, old bool),
+	ctx context.Context, work *background.Group, saw func(page sessionlist.Page, old bool),
 ) (caughtUp <-chan struct{}, err error) {
 	return r.store.Follow(ctx, work, store.Feed{Stream: api.ArchiveIndexStream}, func(m store.Message, old bool) {
 		rows, err := rowsOn(&m)
@@ -47,7 +48,11 @@ func (r *Reader) Follow(
 			r.log.Error("a page of the archive's index cannot be read", zap.Uint64("page", m.Sequence), zap.Error(err))
 			rows = nil
 		}
-		saw(m.Sequence, rows, old)
+		page := sessionlist.Page{Number: m.Sequence, Rows: rows}
+		if kept, err := time.ParseDuration(m.Header.Get(store.TTLHeader)); err == nil {
+			page.Expires = m.Time.Add(kept)
+		}
+		saw(page, old)
 	})
 }
 

@@ -41,7 +41,7 @@ func (l *List) followEnded(ctx context.Context) error {
 	}
 	ended.sort()
 	l.replace(ended)
-	<-ctx.Done()
+	l.expire(ctx)
 	return nil
 }
 
@@ -69,19 +69,19 @@ func (l *List) loadArchived(ctx context.Context, work *background.Group, ended *
 	if l.o.FollowArchive == nil {
 		return nil
 	}
-	caughtUp, err := l.o.FollowArchive(ctx, work, func(page uint64, rows []Listed, old bool) {
-		if len(rows) == 0 {
+	caughtUp, err := l.o.FollowArchive(ctx, work, func(page Page, old bool) {
+		if len(page.Rows) == 0 {
 			l.lacks()
 		}
-		for _, r := range rows {
+		for _, r := range page.Rows {
 			if old {
-				ended.rows[ended.add(compact(r.Session), r.Row)].page = uint32(page) //nolint:gosec // there are fewer pages
+				ended.rows[ended.add(compact(r.Session), r.Row)].page = uint32(page.Number) //nolint:gosec // there are fewer pages
 			} else {
 				l.Keep(r.Session, r.Row)
 			}
 		}
 		if !old {
-			l.SetPage(page, rows)
+			l.SetPage(page.Number, page.Rows)
 		}
 		l.followed(page)
 	})

@@ -16,6 +16,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -36,9 +37,11 @@ type Options struct {
 
 	// FollowArchive calls saw with each page of the archive's index, in order; old is true for those
 	// that are seen before caughtUp is closed. It ends when work closes. It is nil if there is no
-	// archive; otherwise ArchivedRow reads a session's row on a page, nil where there is none.
-	FollowArchive func(ctx context.Context, work *background.Group, saw func(page uint64, rows []Listed, old bool)) (caughtUp <-chan struct{}, err error)
+	// archive; otherwise ArchivedRow reads a session's row on a page, nil where there is none, and
+	// Expired, if there is one, is told of sessions whose page has expired.
+	FollowArchive func(ctx context.Context, work *background.Group, saw func(page Page, old bool)) (caughtUp <-chan struct{}, err error)
 	ArchivedRow   func(ctx context.Context, page uint64, id performatives.SessionID) (*Row, error)
+	Expired       func(id performatives.SessionID)
 }
 
 // A Row is what the list has of a session.
@@ -61,6 +64,13 @@ type Listed struct {
 	Row
 }
 
+// A Page is one of the archive's index.
+type Page struct {
+	Number  uint64
+	Rows    []Listed
+	Expires time.Time // zero is never
+}
+
 // A List is open until it is closed.
 type List struct {
 	o      Options
@@ -71,6 +81,7 @@ type List struct {
 	table    *table
 	unread   bool                            // some rows could not be read: memory has not all sessions
 	newest   uint64                          // page of the archive's index that was followed
+	expiring map[uint32]time.Time            // pages of it, by number
 	open     tally                           // of sessions that are open, or about to be
 	reserved map[performatives.SessionID]Row // those that are about to be
 	busy     map[performatives.Agent]int     // open sessions by participant
@@ -83,7 +94,7 @@ func Open(ctx context.Context, o Options) (*List, error) {
 	}
 	l := &List{
 		o: o, work: background.New(), loaded: make(chan struct{}), table: newTable(),
-		open: newTally(), reserved: map[performatives.SessionID]Row{}, busy: map[performatives.Agent]int{},
+		open: newTally(), expiring: map[uint32]time.Time{}, reserved: map[performatives.SessionID]Row{}, busy: map[performatives.Agent]int{},
 	}
 	if err := l.followOpen(ctx); err != nil {
 		l.Close()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -185,15 +186,16 @@ func TestReserveInvitations(t *testing.T) {
 
 // An index is one page of archived sessions, which cannot be followed at once.
 type index struct {
-	rows   []sessionlist.Listed
-	faults int
+	rows    []sessionlist.Listed
+	faults  int
+	expires time.Time
 }
 
-func (x *index) Follow(_ context.Context, _ *background.Group, saw func(uint64, []sessionlist.Listed, bool)) (<-chan struct{}, error) {
+func (x *index) Follow(_ context.Context, _ *background.Group, saw func(sessionlist.Page, bool)) (<-chan struct{}, error) {
 	if x.faults--; x.faults >= 0 {
 		return nil, nats.ErrTimeout
 	}
-	saw(7, x.rows, true)
+	saw(sessionlist.Page{Number: 7, Rows: x.rows, Expires: x.expires}, true)
 	caughtUp := make(chan struct{})
 	close(caughtUp)
 	return caughtUp, nil
@@ -231,6 +233,36 @@ func TestArchiveIndex(t *testing.T) {
 	}
 	if n := consumers(t, nc); n != 2 {
 		t.Errorf("the list has %d consumers, want one of open sessions and one of ended ones", n)
+	}
+}
+
+// Sessions whose page has expired are not listed any more, and whoever asked is told.
+func TestArchiveExpires(t *testing.T) {
+	t.Parallel()
+	s, _ := openStore(t)
+	gone, stays := natskit.NewSession(), natskit.NewSession()
+	closed := row(session.Closed, 3, alpha, beta)
+	writer := open(t, sessionlist.Options{Store: s})
+	natskit.Must(t, writer.Write(t.Context(), stays, closed, false))
+	archived := &index{rows: []sessionlist.Listed{{Session: gone, Row: closed}}, expires: time.Now()}
+	expired := make(chan performatives.SessionID, 1)
+	l := open(t, sessionlist.Options{
+		Store: s, FollowArchive: archived.Follow, ArchivedRow: archived.Row, Expired: func(id performatives.SessionID) { expired <- id },
+	})
+	if id := <-expired; id != gone {
+		t.Errorf("%s has expired, want %s", id, gone)
+	}
+	for _, a := range []performatives.Agent{alpha, beta} {
+		if got, err := l.Page(t.Context(), sessionlist.One(a), "", sessionlist.Place{}, 9); err != nil || len(got) != 1 || got[0].Session() != stays {
+			t.Errorf("%s has %v, %v, want %s", a, got, err, stays)
+		}
+	}
+	if _, there := l.Row(gone); there || l.PageOf(gone) != 0 {
+		t.Error("its row is in memory")
+	}
+	natskit.Must(t, l.Write(t.Context(), gone, row(session.Invited, 1, alpha, beta), true)) // such as one that is opened anew
+	if got, err := l.Page(t.Context(), sessionlist.All(), "", sessionlist.Place{}, 9); err != nil || len(got) != 2 {
+		t.Errorf("all are %v, %v", got, err)
 	}
 }
 

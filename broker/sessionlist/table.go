@@ -149,6 +149,16 @@ func (t *table) fill(r uint32, row Row) {
 	}
 }
 
+// drop takes a session out.
+func (t *table) drop(r uint32) {
+	t.count(r, -1)
+	t.removeAll(r)
+	delete(t.more, r)
+	delete(t.answered, r)
+	delete(t.owed, r)
+	delete(t.dues, r)
+}
+
 // page is the page of the archive's index that has a session, 0 for none.
 func (t *table) page(id performatives.SessionID) uint64 {
 	if r, ok := t.rowOf(compact(id)); ok {

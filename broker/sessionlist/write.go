@@ -130,10 +130,13 @@ func (l *List) SetPage(page uint64, rows []Listed) {
 	}
 }
 
-func (l *List) followed(page uint64) {
+func (l *List) followed(page Page) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.newest = page
+	l.newest = page.Number
+	if !page.Expires.IsZero() {
+		l.expiring[uint32(page.Number)] = page.Expires //nolint:gosec // there are fewer pages
+	}
 }
 
 // Followed is the newest page of the archive's index that memory has.

@@ -70,7 +70,7 @@ test('a colleague checks, and a human approves, once each', async () => {
 test('the answer about one offer is none about the next', async () => {
   await using broker = await Broker.start();
   await using sells = agent({ url: broker.url, token: SELLER, terms: Cups })
-    .onInvitation((deal) => accept(deal.invitation))
+    .onInvitation((deal) => accept(deal.invitation!))
     .onTurn((deal) => (deal.agreed || deal.myOffer ? undefined : counter(deal.theirOffer!, cups(80))))
     .start();
   await using colleague = agent({ url: broker.url, token: COMPLIANCE, terms: Cups })
