@@ -362,7 +362,9 @@ func waiting(s *session.State, you performatives.Member, at time.Time) *Waiting 
 	w := Waiting{For: []performatives.Agent{}, Yours: s.Awaits(you, at)}
 	since := time.Time{}
 	if item := s.Escalation(); item != nil && s.Phase == session.Escalated {
-		since, w.Deadline = item.At, Timestamp(item.Due)
+		if since = item.At; !s.Lapses(item.ID) {
+			w.Deadline = Timestamp(item.Due)
+		}
 	} else {
 		for _, a := range s.Participants() {
 			if turn, waits := s.TurnOf(a, at); waits && turn.Side == a {

@@ -15,14 +15,15 @@ const pushTimeout = 10 * time.Second
 
 // a2a is the gateway by which clients of A2A reach hosted agents.
 func (s *Server) a2a(o Options, public addressLimiter) *a2agateway.Gateway {
+	private := o.PrivateWebhooks || s.Broker.Options.Dev
 	return a2agateway.New(a2agateway.Options{
 		Service: s.Broker.Service, Records: s.Broker.A2ARecords, Served: s.servesA2A,
 		Owns: func(id performatives.SessionID) bool {
 			_, elsewhere := s.Broker.Parts.Members.Owner(id)
 			return !elsewhere
 		},
-		CheckURL: func(url string) error { return publicnet.Check(url, o.PrivateWebhooks) },
-		Allow:    public.allow, URL: o.HTTPURL, Push: publicnet.Client(pushTimeout, o.PrivateWebhooks),
+		CheckURL: func(url string) error { return publicnet.Check(url, private) },
+		Allow:    public.allow, URL: o.HTTPURL, Push: publicnet.Client(pushTimeout, private),
 		Version: api.Version,
 	})
 }

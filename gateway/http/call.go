@@ -1,6 +1,7 @@
 package httpgateway
 
 import (
+	"context"
 	"errors"
 	"mime"
 	"net/http"
@@ -74,7 +75,16 @@ func (c *call) called() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.CallJSON(c.r.Context(), c.route.verb.Name, request)
+	if c.route.verb.Name != api.TurnWait.Name { // which waits, and not for longer than the token is valid
+		return c.CallJSON(c.r.Context(), c.route.verb.Name, request)
+	}
+	ctx, cancel := c.Until(c.r.Context())
+	defer cancel()
+	reply, err := c.CallJSON(ctx, c.route.verb.Name, request)
+	if ended := context.Cause(ctx); errors.Is(ended, custody.ErrToken) {
+		return nil, ended
+	}
+	return reply, err
 }
 
 // answer writes the reply of the route's verb.

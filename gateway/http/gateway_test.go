@@ -368,8 +368,11 @@ func TestRemovedTokenElsewhere(t *testing.T) {
 	inbox, events := there.Events("/v1/asp/inbox/events", removed.Token, ""), there.Events(path+"/events?since_sequence=1", removed.Token, "")
 	socket := there.socket(opened.Session, removed.Token, `,"lastSequence":0`)
 	socket.next("auth_ok")
+	waits := make(chan testkit.Answer, 1)
+	go func() { waits <- there.Send("POST", "/v1/asp/turns/wait", removed.Token, `{"seconds":50}`) }()
 	_, err = w.OperatorClient().RemoveToken(w.Ctx, removed.ID)
 	testkit.Must(t, err)
+	(<-waits).Refused(http.StatusUnauthorized, session.Unauthorized)
 	for _, next := range []func() testkit.Event{inbox, events} {
 		if e := next(); e != (testkit.Event{}) {
 			t.Errorf("a removed token is sent %+v", e)

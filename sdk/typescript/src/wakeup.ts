@@ -9,6 +9,7 @@ import { ParleyError } from './errors.js';
 
 const tolerance = 300; // seconds between the call's clock and this one
 const largest = 64 << 10; // bytes of a call
+const shortest = 24; // bytes of a secret
 
 /** The call is not signed with the secret, or is too old. */
 export class Forged extends ParleyError {
@@ -29,7 +30,7 @@ export interface Call {
 export async function verifyCall(secret: string, headers: Headers, body: string, now = Date.now()): Promise<Call> {
   const stamp = headers.get('webhook-timestamp') ?? '';
   const text = new TextEncoder();
-  const key = await crypto.subtle.importKey('raw', bytesOf(secret.replace(/^whsec_/, '')), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
+  const key = await crypto.subtle.importKey('raw', keyOf(secret), { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
   const signed = text.encode(`${headers.get('webhook-id') ?? ''}.${stamp}.${body}`);
   const off = Math.abs(now / 1000 - Number(stamp || NaN));
   for (const given of (headers.get('webhook-signature') ?? '').split(' ')) {
@@ -38,6 +39,13 @@ export async function verifyCall(secret: string, headers: Headers, body: string,
     if (signature.length > 0 && (await crypto.subtle.verify('HMAC', key, signature, signed))) return JSON.parse(body) as Call;
   }
   throw new Forged('the call is not signed with the secret, or is too old');
+}
+
+/** The key of a secret; throws if it is none, or shorter than the broker takes. */
+function keyOf(secret: string): Uint8Array<ArrayBuffer> {
+  const key = bytesOf(secret.replace(/^whsec_/, ''));
+  if (key.length < shortest) throw new ParleyError(`the secret of the wakeup is whsec_ and ${shortest} to 64 bytes in base64`);
+  return key;
 }
 
 function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
@@ -50,6 +58,7 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
 
 /** A fetch handler that answers calls: for Next, Hono, Workers, Deno and Bun. It decides until there is nothing to do. */
 export function wakeupHandler<T>(agent: Agent<T>, o: { secret: string }): (request: Request) => Promise<Response> {
+  keyOf(o.secret); // throws
   return async (request) => {
     const body = await request.text();
     if (body.length > largest) return new Response(null, { status: 413 });
@@ -71,6 +80,7 @@ export interface NodeResponse {
 
 /** The same for Express and Node's http server; the body must not have been read. */
 export function nodeWakeupHandler<T>(agent: Agent<T>, o: { secret: string }): (request: NodeRequest, response: NodeResponse) => Promise<void> {
+  keyOf(o.secret); // throws
   return async (request, response) => {
     const decoder = new TextDecoder();
     let body = '';

@@ -22,6 +22,7 @@ from .errors import ParleyError
 
 TOLERANCE = 300  # seconds between the call's clock and this one
 _LARGEST = 64 << 10  # bytes of a call
+_SHORTEST = 24  # bytes of a secret
 
 
 class Forged(ParleyError):
@@ -33,20 +34,31 @@ def verify(secret: str, headers: Mapping[str, str], body: bytes, now: float | No
 
     Raises:
         Forged: it is not, or its time is more than five minutes off.
+        ParleyError: the secret is none, or shorter than the broker takes.
     """
+    key = _key(secret)
     given = {name.lower(): value for name, value in headers.items()}
     stamp, signatures = given.get("webhook-timestamp", ""), given.get("webhook-signature", "")
     try:
-        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
         off = abs((time.time() if now is None else now) - int(stamp))
-    except (ValueError, binascii.Error):
-        raise Forged("the call has no time, or the secret is none") from None
+    except ValueError:
+        raise Forged("the call has no time") from None
     signed = f"{given.get('webhook-id', '')}.{stamp}.".encode() + body
     right = "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-    if off > TOLERANCE or not any(hmac.compare_digest(right, s) for s in signatures.split()):
+    if off > TOLERANCE or not any(hmac.compare_digest(right.encode(), s.encode()) for s in signatures.split()):
         raise Forged("the call is not signed with the secret, or is too old")
     call: JSON = loads(body)
     return call
+
+
+def _key(secret: str) -> bytes:
+    try:
+        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
+    except (ValueError, binascii.Error):
+        key = b""
+    if len(key) < _SHORTEST:
+        raise ParleyError(f"the secret of the wakeup is whsec_ and {_SHORTEST} to 64 bytes in base64")
+    return key
 
 
 async def handle(agent: Agent[Any], secret: str, headers: Mapping[str, str], body: bytes) -> Deal[Any]:
@@ -67,6 +79,7 @@ class asgi:
     """An ASGI application that answers calls: ``app.add_route("/wake", asgi(agent, secret), methods=["POST"])`` in FastAPI or Starlette."""
 
     def __init__(self, agent: Agent[Any], secret: str) -> None:
+        _key(secret)  # raises
         self._agent, self._secret = agent, secret
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,6 +104,7 @@ class asgi:
 
 def lambda_handler(make: Callable[[], Agent[Any]], secret: str) -> Callable[[JSON, Any], JSON]:
     """A handler of AWS Lambda behind a function URL; ``make`` makes the agent of one call."""
+    _key(secret)  # raises
 
     def answer(event: JSON, _context: Any) -> JSON:
         text = event.get("body") or ""
