@@ -23,7 +23,8 @@ func checkCommand() *cobra.Command {
 a human, to look at an offer. It is named by its session, or by a unique prefix
 of that. The authority of the delegation says what may be sent: advisory answers
 and remarks, limited also asks, full also accepts, rejects, escalates,
-counters and delegates. The same is on the pages of the inbox, under Checks.`,
+counters and delegates. An offer other than the one that was delegated is named
+by --offer. The same is on the pages of the inbox, under Checks.`,
 	}, checkLs(), checkShow(), checkJoin(), checkDecline(), checkAnswer(), checkAsk(),
 		checkAccept(), checkReject(), checkCounter(), checkEscalate(), checkDelegate()))
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -41,18 +43,20 @@ func because(reason string) []client.ActOption {
 
 func checkAnswer() *cobra.Command {
 	var f client.Finding
-	cmd := acting("answer ID", "send the result of a check; joins if you have not",
+	var cmd *cobra.Command
+	cmd = acting("answer ID", "send the result of a check; joins if you have not",
 		"answer "+exampleSession+` --assessment compliant \
     --details "Article 28 is satisfied" --condition "a yearly audit"`, cobra.ExactArgs(1),
 		func(ctx context.Context, s *client.Session, check api.Check, _ []string) (client.Receipt, error) {
 			if f.Assessment == "" {
 				return client.Receipt{}, usage(errors.New("set --assessment, such as compliant or non-compliant"))
 			}
-			if check.Proposal != nil {
+			if f.Offer = cmp.Or(text(cmd, "offer"), check.Reference); f.Offer == "" && check.Proposal != nil {
 				f.Offer = check.Proposal.Proposal
 			}
 			return s.Report(ctx, f)
 		})
+	cmd.Flags().String("offer", "", "`ID` of the offer that was checked (default: the one that was delegated, else the one at stake)")
 	cmd.Flags().StringVar(&f.Assessment, "assessment", "", "the result in a `WORD`: compliant, non-compliant, inconclusive or another")
 	cmd.Flags().StringVar(&f.Details, "details", "", "`TEXT` that explains the assessment")
 	cmd.Flags().StringArrayVar(&f.Conditions, "condition", nil, "`TEXT` of a condition for the assessment; can be repeated")
@@ -90,15 +94,29 @@ func offerOf(check api.Check) (string, error) {
 	return check.Proposal.Proposal, nil
 }
 
-// answering is acting on the offer at stake.
+func offerFlag(cmd *cobra.Command) {
+	cmd.Flags().String("offer", "", "`ID` of the offer, as 'parley check show' has it (default: the one that was delegated, if it is still at stake)")
+}
+
+// answering is acting on the offer that was delegated, or on one that is named: the one at stake may be newer than what
+// the user has read.
 func answering(use, short, example string, send func(ctx context.Context, s *client.Session, offer string) (client.Receipt, error)) *cobra.Command {
-	return acting(use, short, example, cobra.ExactArgs(1), func(ctx context.Context, s *client.Session, check api.Check, _ []string) (client.Receipt, error) {
-		offer, err := offerOf(check)
-		if err != nil {
-			return client.Receipt{}, err
+	var cmd *cobra.Command
+	cmd = acting(use, short, example, cobra.ExactArgs(1), func(ctx context.Context, s *client.Session, check api.Check, _ []string) (client.Receipt, error) {
+		offer := text(cmd, "offer")
+		if offer == "" {
+			var err error
+			if offer, err = offerOf(check); err != nil {
+				return client.Receipt{}, err
+			}
+			if offer != check.Reference {
+				return client.Receipt{}, usage(fmt.Errorf("the offer at stake is %s, which was not delegated, and may be newer than what you have read: --offer %[1]s", offer))
+			}
 		}
 		return send(ctx, s, offer)
 	})
+	offerFlag(cmd)
+	return cmd
 }
 
 func checkAccept() *cobra.Command {
