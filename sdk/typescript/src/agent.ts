@@ -170,7 +170,7 @@ export class Agent<T> {
 
   /**
    * Invite an agent, make the first offer (its terms, or the whole act), and let `onTurn` decide until the session
-   * is over. The same arguments are the same session, also after a crash. It throws a TermsError, before anything is
+   * is over. The same arguments are the same session, also after a crash; with another token only if `agent` is given. It throws a TermsError, before anything is
    * sent, if JSON cannot say the terms, and a Refusal if the invitation is refused, or the name of `schema` is taken by
    * another one (`duplicate`).
    */
@@ -499,8 +499,10 @@ export class Agent<T> {
     try {
       await this.#freshly(() => this.#transport.say(session, draft, undefined, id, this.#traceIn(session)), giveUp);
     } catch (error) {
-      // It is there already, from before a crash or by another worker.
-      if (!isRefused(error, 'chain_conflict', 'wrong_state')) throw error;
+      const there = isRefused(error, 'chain_conflict', 'wrong_state'); // from before a crash or by another worker
+      const ours = there && ((await this.#patiently(() => this.#transport.call('session.snapshot', { sessionId: session }))) as Snapshot).you.role === 'inviter';
+      if (!there && !isRefused(error, 'unknown_session')) throw error;
+      if (!ours) throw new ParleyError('somebody else has opened a session with the id of this negotiation: give it another key');
     }
   }
 

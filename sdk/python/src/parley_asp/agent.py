@@ -53,6 +53,8 @@ OnError = Callable[[Deal[T] | None, BaseException], Any]
 
 NO_HASH = "sha256:" + "0" * 64  # the head of a session that has no entry
 
+_TAKEN = "somebody else has opened a session with the id of this negotiation: give it another key"
+
 log = logging.getLogger("parley_asp")
 
 WAIT_SECONDS = 50  # of turn.wait, the most
@@ -222,7 +224,7 @@ class Agent(Generic[T]):
         """Invite an agent, make the first offer, and let ``on_turn`` decide until the session is over.
 
         The same counterparty, subject and mode are the same session, also after a crash, and after it has ended: another
-        ``key`` begins a new one.
+        ``key`` begins a new one. So does another token, unless ``Agent(agent=…)`` is given.
 
         Args:
             first: terms of the first offer, or the whole act; None waits for the other side's.
@@ -611,8 +613,13 @@ class Agent(Generic[T]):
         body = {"proposalId": "invitation", "type": "session-invitation", "subject": subject, "terms": terms}
         act = {"performative": "PROPOSE", "body": body}
         message_id = uuid7_of(session, NO_HASH, "PROPOSE", body)
-        with suppress(ChainConflict, WrongState):  # it is there already, from before a crash or by another worker
+        try:
             await self._freshly(lambda: self._transport.say(session, act, None, message_id, self._trace(session)))
+        except (ChainConflict, WrongState):  # it is there already, from before a crash or by another worker
+            if (await self._ask("session.snapshot", {"sessionId": session}))["you"]["role"] != "inviter":
+                raise ParleyError(_TAKEN) from None
+        except UnknownSession:
+            raise ParleyError(_TAKEN) from None
 
     def _rest(self, session: str, work: _Work[T], deal: Deal[T], seconds: float | None) -> None:
         """Look again when an offer expires, or when the handler wants to."""
