@@ -161,7 +161,7 @@ def test_check_of_an_offer_that_was_replaced(broker: Broker) -> None:
         assert deal.check is not None
         if deal.check.status == "offered":
             return Accept(deal.check)
-        if deal.offers[-1].terms.price == 80:
+        if next(o for o in deal.offers if o.id == deal.check.about).terms.price == 80:
             return None  # it takes its time
         return Inform.result(deal.check, assessment="fine")
 

@@ -76,7 +76,8 @@ test('the answer about one offer is none about the next', async () => {
   await using colleague = agent({ url: broker.url, token: COMPLIANCE, terms: Cups })
     .onCheck((deal) => {
       if (deal.check!.status === 'offered') return accept(deal.check!);
-      return deal.offers.at(-1)!.terms.price === 80 ? undefined : answer(deal.check!, { fine: true }); // it takes its time
+      const about = deal.offers.find((o) => o.id === deal.check!.about);
+      return about?.terms.price === 80 ? undefined : answer(deal.check!, { fine: true }); // it takes its time
     })
     .start();
   await using buys = agent({ url: broker.url, token: BUYER, terms: Cups }).onTurn((deal) => {
