@@ -47,8 +47,10 @@ func (e *examiner) files() (store bool) {
 		e.add(Fail, "data", "Set --data to a directory.", "%s is no directory", dir)
 		return false
 	}
-	_, missing := os.Stat(filepath.Join(dir, "nats", "jetstream"))
-	store = missing == nil
+	_, missing := os.ReadDir(filepath.Join(dir, "nats", "jetstream"))
+	if store = missing == nil; !store && !errors.Is(missing, fs.ErrNotExist) {
+		e.add(Fail, "data", "chown -R it, for the broker's user.", "the store cannot be read: %v", missing)
+	}
 	e.writes(dir)
 	if free, _, ok := diskOf(dir); ok {
 		status, do := OK, ""

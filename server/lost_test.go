@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/archive"
@@ -19,7 +21,8 @@ import (
 // A store that has lost what nothing else holds is not served as if it had never had it.
 func TestStreamLost(t *testing.T) {
 	t.Parallel()
-	o := server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1"}
+	core, logged := observer.New(zap.ErrorLevel)
+	o := server.Options{Data: t.TempDir(), Listen: "127.0.0.1:-1", Log: zap.New(core)}
 	o.Archive.After = 1 << 40
 	testkit.Must(t, runs(t, o))
 	for _, name := range []string{api.ArchiveStream, api.SessionsStream, api.CaseLogStream, api.StreamOf(api.AgentsBucket), api.InboxStream, api.IndexStream} {
@@ -33,6 +36,9 @@ func TestStreamLost(t *testing.T) {
 		err = runs(t, o)
 		if derived := name == api.InboxStream || name == api.IndexStream; derived {
 			testkit.Must(t, err)
+			if said := logged.FilterMessageSnippet("the store has lost a stream").Len() > 0; said != (name == api.IndexStream) {
+				t.Errorf("that %s is lost is said: %t", name, said)
+			}
 			continue
 		}
 		if !errors.Is(err, store.ErrLost) || !strings.HasSuffix(err.Error(), ": "+name) {

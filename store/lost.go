@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 )
@@ -79,6 +80,9 @@ func (s *Store) refuseLost(ctx context.Context) error {
 	if len(s.o.Lost) > 0 && len(names) == 0 {
 		s.o.Log.Warn("the store has lost nothing: leave --accept-lost out, or the next loss is accepted too")
 	}
+	if err := s.warnDerived(ctx); err != nil {
+		return err
+	}
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(s.o.Lost, name) })
 	if len(names) > 0 {
 		return fmt.Errorf("%w: %s", ErrLost, strings.Join(names, ", "))
@@ -115,4 +119,23 @@ func streamNames(ctx context.Context, js jetstream.JetStream) (map[string]bool, 
 		there[name] = true
 	}
 	return there, list.Err()
+}
+
+// warnDerived warns of streams that are derived from transcripts, and are gone: a start derives only what is about sessions
+// that somebody acts in.
+func (s *Store) warnDerived(ctx context.Context) error {
+	there, err := streamNames(ctx, s.js)
+	if err != nil || !there[api.SessionsStream] {
+		return err
+	}
+	known, err := s.js.Stream(ctx, api.SessionsStream)
+	if err != nil || known.CachedInfo().Config.Metadata[keepsKey] == "" { // it was not complete yet
+		return err
+	}
+	for _, name := range []string{api.IndexStream, api.TimersStream, api.EscalationsStream} {
+		if !there[name] {
+			s.o.Log.Error("the store has lost a stream, and an empty one is made: restore a backup. 'parley session audit' says what is missing", zap.String("stream", name))
+		}
+	}
+	return nil
 }
