@@ -99,11 +99,13 @@ func (b *Broker) reserve(id performatives.SessionID, next *session.State) (relea
 		return release, nil
 	case used.Sessions >= quota.Sessions:
 		b.o.Metrics.Limited(limitSessions)
-		return nil, api.RateLimited(limitSessions, afterAnEnd, "%d sessions that you opened are not over, and at most %d may be at a time: CLOSE some", used.Sessions, quota.Sessions)
+		err = api.RateLimited(limitSessions, afterAnEnd, "%d sessions that you opened are not over, and at most %d may be at a time: CLOSE some", used.Sessions, quota.Sessions)
 	default:
 		b.o.Metrics.Limited(limitInvitations)
-		return nil, api.RateLimited(limitInvitations, afterAnEnd, "%d invitations of your organisation to %s are not answered, and at most %d may be at a time: WITHDRAW some, or wait", used.Invitations, used.To, quota.Invitations)
+		err = api.RateLimited(limitInvitations, afterAnEnd, "%d invitations of your organisation to %s are not answered, and at most %d may be at a time: WITHDRAW some, or wait", used.Invitations, used.To, quota.Invitations)
 	}
+	b.tellLimited(opening.Participants[0], id, err)
+	return nil, err
 }
 
 // tooMany is final: the same act will not be accepted later.

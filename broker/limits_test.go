@@ -274,7 +274,14 @@ func TestInvitationsOfOne(t *testing.T) {
 	l.accepted(l.says(newID(), colleague, "PROPOSE", invitation(second, gamma)))
 	three := newID()
 	more := envelope(string(three), alpha, "PROPOSE", invitation(beta))
+	events, err := l.nc.SubscribeSync("asp.event.*.limited")
+	testkit.Must(t, err)
 	limitedBy(t, l.ask(api.Submit(alpha, three), more), "invitations")
+	told, err := events.NextMsg(testkit.Patience)
+	testkit.Must(t, err)
+	if said := string(told.Data); !strings.Contains(said, `"limit":"invitations"`) || !strings.Contains(said, string(alpha)) {
+		t.Errorf("monitors are told %s", said)
+	}
 	l.accepted(l.says(newID(), innocent, "PROPOSE", invitation(beta)))
 	l.accepted(l.says(newID(), beta, "PROPOSE", invitation(alpha)))
 	for range 3 {

@@ -37,7 +37,8 @@ func rule(name, short, decision string) *cobra.Command {
 		if decision == performatives.Approved {
 			cmd.Long = `Approves exactly the terms at stake, which 'parley inbox show' prints: these and no
 others. With bounds, the agent may agree to whatever is within them, and the answer
-names the terms that may change. Where no offer is at stake, an approval sets no bound.`
+names the terms that may change. Where no offer is at stake, an approval
+sets no bound, and lifts those of earlier approvals.`
 		}
 		b.flags(cmd, decision)
 		cmd.Flags().BoolVar(&open, "open-rulings", false, "the other sides may read what you allow, too; otherwise it is sealed")
