@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/store"
 )
 
@@ -38,6 +39,10 @@ func (e *examiner) streams(found store.Examination, stored bool) {
 	fault := func(status Status, do, what string, args ...any) {
 		good = false
 		e.add(status, "streams", do, what, args...)
+	}
+	if why := found.Wrong[api.RestoringStream]; why != "" { // of the rest nothing can be said yet
+		e.add(Fail, "streams", "Run the restore again.", "%s", why)
+		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(found.Wrong)) {
 		fault(Fail, "Change it by 'nats stream edit', or restore a backup; see docs/PROTOCOL.md, section 2.", "%s: %s", name, found.Wrong[name])

@@ -18,6 +18,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/store"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -110,6 +111,10 @@ func TestDoctorExternal(t *testing.T) {
 	testkit.Must(t, os.WriteFile(filepath.Join(foreign.Data, server.BrokerSeed), seed, 0o600))
 	wants(t, foreign, "keys", "fail the broker's key is lost: the store's newest key is ")
 
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: api.RestoringStream, Subjects: []string{"restoring"}})
+	testkit.Must(t, err)
+	wants(t, o, "streams", "fail "+store.ErrRestoring.Error())
+	testkit.Must(t, js.DeleteStream(t.Context(), api.RestoringStream))
 	testkit.Must(t, js.DeleteStream(t.Context(), api.CaseLogStream))
 	wants(t, o, "streams", "fail the store has lost "+api.CaseLogStream)
 	stop()
