@@ -34,19 +34,23 @@ type Bound struct {
 
 // A Frame is what a proposal says besides its terms, and an agreement has.
 type Frame struct {
-	Type, Subject, Schema string
-	Category              string `json:"category"`
-	From                  string `json:"effectiveFrom"`
-	Until                 string `json:"effectiveUntil"`
+	Type, Subject, Schema, Category string
+	With                            performatives.Agent // the other side, of several; "" is all
+	From, Until                     time.Time           // zero is at once, and for ever
 }
 
-// differs names what is another in a frame than in the one that was shown; "" if nothing is.
-func (f *Frame) differs(shown *Frame) string {
-	for _, m := range []struct{ name, is, was string }{
-		{"type", f.Type, shown.Type}, {"subject", f.Subject, shown.Subject}, {"schema", f.Schema, shown.Schema},
-		{"category", f.Category, shown.Category}, {"effectiveFrom", f.From, shown.From}, {"effectiveUntil", f.Until, shown.Until},
+// Differs names what is another in a frame than in the one that was shown; "" if nothing is. What begins before a time
+// begins at once.
+func (f *Frame) Differs(shown *Frame, at time.Time) string {
+	for _, m := range []struct {
+		name string
+		same bool
+	}{
+		{"type", f.Type == shown.Type}, {"subject", f.Subject == shown.Subject}, {"schema", f.Schema == shown.Schema}, {"recipient", f.With == shown.With},
+		{"category", f.Category == shown.Category}, {"effectiveUntil", f.Until.Equal(shown.Until)},
+		{"effectiveFrom", f.From.Equal(shown.From) || !f.From.After(at) && !shown.From.After(at)},
 	} {
-		if m.is != m.was {
+		if !m.same {
 			return m.name
 		}
 	}
@@ -119,6 +123,7 @@ type Pledge struct {
 	Commitment      jsontext.Value      // the body of a commitment, or of an amendment of one
 	CommitmentTerms performatives.Hash  // of its terms, deadline and escrow
 	Frame           *Frame              // of the proposal; nil if there is none
+	At              time.Time
 
 	Threads []Thread // that it is in
 }
@@ -234,7 +239,7 @@ func (b *Bound) Exceeded(p Pledge) *Excess {
 		return &Excess{Why: "these are not the terms that were shown to the human"}
 	}
 	if b.TermsHash != "" && b.Frame != nil && p.Frame != nil {
-		if name := p.Frame.differs(b.Frame); name != "" {
+		if name := p.Frame.Differs(b.Frame, p.At); name != "" {
 			return &Excess{Path: name, Why: "the " + name + " is not as was shown to the human"}
 		}
 	}

@@ -85,14 +85,7 @@ func (b *Bound) underCeiling(p Pledge, c Grant) *Excess {
 			return excess
 		}
 	}
-	if p.Commitment == nil {
-		return nil
-	}
-	found, unread := p.adds(shown)
-	if unread != "" {
-		return caps[0].exceededBy(nil, unread)
-	}
-	return above(caps, found)
+	return nil
 }
 
 // besides is a body without those of its terms and obligations that others have, too.

@@ -6,116 +6,144 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/text/currency"
 
 	"github.com/parley-asp/parley/performatives"
 )
 
-// owed are the amounts of a side's obligations in the body of an offer, but for those that were approved: their amount,
-// what is named like one, and money in texts, such as an action "pay 400 EUR".
+// owed are the amounts of a side's obligations in the body of an offer, but for those that were approved.
 func owed(body any, side performatives.Agent, approved map[string]bool) (found []Amount, unread string) {
-	all, _ := termsOf(body)["obligations"].([]any)
-	for i, o := range all {
-		obligation, _ := o.(map[string]any)
-		if obligation["party"] != string(side) || approved[sayingOf(obligation)] {
+	for path, obligation := range obligationsOn(body, side, approved) {
+		amount := obligation["amount"]
+		if amount == nil {
 			continue
 		}
-		path := "terms.obligations." + strconv.Itoa(i)
-		if amount := obligation["amount"]; amount != nil {
-			if a, ok := amountOf(amount, obligation, body, path+".amount"); ok {
-				found = append(found, a)
-			} else {
-				unread = cmp.Or(unread, path+".amount")
-			}
-		}
-		others := maps.Clone(obligation)
-		for _, name := range []string{"amount", "id", "party"} {
-			delete(others, name)
-		}
-		more, not := stated(others, body, path, false)
-		found, unread = append(found, more...), cmp.Or(unread, not)
-	}
-	return found, unread
-}
-
-// adds are the amounts that a commitment obliges its side to besides what was approved, and those of penalties, if none
-// were: every number there that is not of a time is one, whatever its name.
-func (p Pledge) adds(approved map[string]any) (found []Amount, unread string) {
-	commitment := decoded(p.Commitment)
-	found, unread = owed(commitment, p.Side, obligationsOf(approved))
-	if _, had := approved["penalties"]; had {
-		return found, unread
-	}
-	more, not := stated(termsOf(commitment)["penalties"], map[string]any{"terms": approved}, "terms.penalties", true)
-	return append(found, more...), cmp.Or(unread, not)
-}
-
-// stated are the amounts in what a commitment says: numbers, all or those named like amounts, and money in texts.
-func stated(what, body any, path string, all bool) (found []Amount, unread string) {
-	var walk func(at, in any, name, path string, named bool)
-	walk = func(at, in any, name, path string, named bool) {
-		if _, isNumber := number(at); isNumber {
-			if named && !saysWhen(at, name) && (all || !isQuantity(at, in, name, path)) {
-				a, _ := amountOf(at, in, body, path)
-				found = append(found, a)
-			}
-			return
-		}
-		switch at := at.(type) {
-		case map[string]any:
-			for _, member := range slices.Sorted(maps.Keys(at)) {
-				walk(at[member], at, member, path+"."+member, named || namesAmount(member))
-			}
-		case []any:
-			for i, item := range at {
-				walk(item, in, name, path+"."+strconv.Itoa(i), named)
-			}
-		case string:
-			sums, rest := moneyIn(at)
-			for _, a := range sums {
-				a.Path = path
-				found = append(found, a)
-			}
-			if hasNumber.MatchString(rest) && (named && !saysWhen(rest, name) || hasCurrency(rest)) {
-				unread = cmp.Or(unread, path)
-			}
-		}
-	}
-	walk(what, nil, "", path, all)
-	return found, unread
-}
-
-var (
-	payable  = regexp.MustCompile(`(?:(\p{Sc}|\b[A-Z]{3})\s?)?([0-9](?:[0-9.,'’\s]*[0-9])?)\s?(\p{Sc}|\p{L}+)?`)
-	times    = regexp.MustCompile(`(?i)\b[0-9]{1,3}\s*(hours?|(business |working |calendar )?days?|weeks?|months?)\b|\b[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+Z)?\b`)
-	figure   = regexp.MustCompile(`^([0-9]+|[0-9]{1,3}(?:[.,'’\s][0-9]{3})+)(?:[.,]([0-9]{1,2}))?$`)
-	noDigits = regexp.MustCompile(`[^0-9]`)
-)
-
-// moneyIn reads the sums of money in a text, each as the most that it can mean: "1.500 EUR" is 1500. rest is the text
-// without them and without times.
-func moneyIn(text string) (found []Amount, rest string) {
-	rest = payable.ReplaceAllStringFunc(times.ReplaceAllString(text, ""), func(said string) string {
-		part := payable.FindStringSubmatch(said)
-		value, readable := reading(part[2])
-		before, after := hasCurrency(part[1]), hasCurrency(part[3])
-		if !readable || !before && !after {
-			return said
-		}
-		code := part[1]
-		if !before {
-			code = part[3]
-		}
-		if unit, err := currency.ParseISO(code); err == nil {
-			code = unit.String()
+		if a, ok := amountOf(amount, obligation, body, path+".amount"); ok {
+			found = append(found, a)
 		} else {
-			code = ""
+			unread = cmp.Or(unread, path+".amount")
 		}
-		found = append(found, Amount{Value: value, Currency: code})
-		return ""
-	})
-	return found, rest
+	}
+	return found, unread
+}
+
+// obligationsOn are a side's obligations in the body of an offer, each with its path, but for those that were approved.
+func obligationsOn(body any, side performatives.Agent, approved map[string]bool) func(yield func(string, map[string]any) bool) {
+	return func(yield func(string, map[string]any) bool) {
+		all, _ := termsOf(body)["obligations"].([]any)
+		for i, o := range all {
+			obligation, _ := o.(map[string]any)
+			if obligation["party"] == string(side) && !approved[sayingOf(obligation)] && !yield("terms.obligations."+strconv.Itoa(i), obligation) {
+				return
+			}
+		}
+	}
+}
+
+// adds are the amounts that a commitment adds to exact terms that were approved: those of its side's obligations, and of
+// penalties where none were. Where money may stand and cannot be read for certain, it is unread.
+func (p Pledge) adds(approved map[string]any) (found []Amount, unread string) {
+	commitment, agreed := decoded(p.Commitment), obligationsOf(approved)
+	found, unread = owed(commitment, p.Side, agreed)
+	s := strict{found: found, unread: unread}
+	of := text(approved, "currency")
+	for path, obligation := range obligationsOn(commitment, p.Side, agreed) {
+		s.obligation(obligation, of, path)
+	}
+	if _, had := approved["penalties"]; !had {
+		s.read(termsOf(commitment)["penalties"], "", of, "terms.penalties")
+	}
+	return s.found, s.unread
+}
+
+// strict reads amounts where everything that has a number is one.
+type strict struct {
+	found  []Amount
+	unread string
+}
+
+func (s *strict) cannot(path string) { s.unread = cmp.Or(s.unread, path) }
+
+// obligation reads what an obligation says of money besides its amount. Its texts are read if they name a currency; members
+// that obligations do not have are read like penalties.
+func (s *strict) obligation(o map[string]any, of, path string) {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		switch at := path + "." + name; name {
+		case "id", "party", "deadline", "quantity", "acceptanceWindowMs":
+		case "amount":
+			amount, _ := o[name].(map[string]any)
+			for member := range amount {
+				if member != "value" && member != "currency" {
+					s.cannot(at)
+				}
+			}
+		case "action", "verificationMethod", "unit":
+			if said, is := o[name].(string); is && namesMoney(said) {
+				s.text(said, at)
+			}
+		default:
+			s.member(name, o[name], cmp.Or(text(o, "currency"), of), at)
+		}
+	}
+}
+
+// member reads a member: what its name says of money cannot be read.
+func (s *strict) member(name string, value any, of, path string) {
+	switch {
+	case name == "currency", name == "id":
+	case hasNumber.MatchString(name), namesMoney(name + " " + strings.Join(words.FindAllString(name, -1), " ")), ofShare.MatchString(name), name == "unit" && namesMoney(asText(value)):
+		s.cannot(path)
+	default:
+		s.read(value, name, of, path)
+	}
+}
+
+func asText(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func (s *strict) read(at any, name, of, path string) {
+	if n, is := number(at); is {
+		if !timeNames.MatchString(name) {
+			s.found = append(s.found, Amount{n, of, path})
+		}
+		return
+	}
+	switch at := at.(type) {
+	case map[string]any:
+		for _, member := range slices.Sorted(maps.Keys(at)) {
+			s.member(member, at[member], cmp.Or(text(at, "currency"), of), path+"."+member)
+		}
+	case []any:
+		for i, item := range at {
+			s.read(item, name, of, path+"."+strconv.Itoa(i))
+		}
+	case string:
+		if hasNumber.MatchString(times.ReplaceAllString(at, "")) || namesMoney(at) {
+			s.text(at, path)
+		}
+	}
+}
+
+// text reads a text that has one sum of money, and no other number that is not of a time.
+func (s *strict) text(said, path string) {
+	sum := sums.FindAllStringSubmatchIndex(said, -1)
+	if len(sum) != 1 {
+		s.cannot(path)
+		return
+	}
+	part := sums.FindStringSubmatch(said)
+	rest := said[:sum[0][2]] + " " + said[sum[0][3]:]
+	value, readable := reading(cmp.Or(part[3], part[4]))
+	code := codeOf(cmp.Or(part[2], part[5]))
+	if !readable || code == "" || namesMoney(rest) || scales.MatchString(rest) || hasNumber.MatchString(times.ReplaceAllString(rest, "")) {
+		s.cannot(path)
+		return
+	}
+	s.found = append(s.found, Amount{value, code, path})
 }
 
 // reading is the most that a figure can mean: three digits after a point or a comma are thousands.
@@ -124,6 +152,48 @@ func reading(text string) (value float64, ok bool) {
 	if part == nil {
 		return 0, false
 	}
-	value, err := strconv.ParseFloat(noDigits.ReplaceAllString(part[1], "")+"."+part[2], 64)
+	value, err := strconv.ParseFloat(strings.NewReplacer(",", "", ".", "").Replace(part[1])+"."+part[2], 64)
 	return value, err == nil
+}
+
+const (
+	aFigure = `[0-9](?:[0-9.,]*[0-9])?`
+)
+
+var (
+	figure    = regexp.MustCompile(`^([0-9]+|[0-9]{1,3}(?:[.,][0-9]{3})+)(?:[.,]([0-9]{1,2}))?$`)
+	sums      = regexp.MustCompile(`(?:^|[\s(:])((` + codes + `)[ ]?(` + aFigure + `)|(` + aFigure + `)[ ]?(` + codes + `))(?:$|[\s);:!?]|[.,](?:\s|$))`)
+	times     = regexp.MustCompile(`(?i)\b[0-9]{1,3}[ -]?(minutes?|hours?|((business|working|calendar) )?days?|weeks?|months?|years?)\b|\b[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+(Z|[+-][0-9:]+))?\b`)
+	timeNames = regexp.MustCompile(`(?i)^(minutes|hours|days|weeks|months|years)$|(Minutes|Hours|Days|Weeks|Months|Years|_minutes|_hours|_days|_weeks|_months|_years)$`)
+	ofShare   = regexp.MustCompile(`(?i)percent|pct|rate|share|factor|multipl`)
+	scales    = regexp.MustCompile(`(?i)\b(hundreds?|thousands?|lakhs?|crores?|millions?|mio|mln|billions?|bn|trillions?|dozens?|grand|times|percent|[kmbx])\b|[%*^]`)
+	signs     = regexp.MustCompile(`(?i)\p{Sc}|\b(dollars?|euros?|francs?|pounds?|pesos?|krone[rn]?|krona|kronor|rupees?|sterling|yuan|yen|cents?|bucks?)\b|\b[km]?(usd|eur|gbp|jpy|chf|cny|inr|aud|nzd|sgd|hkd|sek|nok|dkk)[a-z]?\b`)
+)
+
+// codes are how texts name currencies so that they can be read.
+const codes = `\p{Sc}|[A-Z]{3}|(?i:dollars?|euros?)`
+
+// codeOf is the code of a currency, as a sum names it; "" if that can be several.
+func codeOf(said string) string {
+	switch strings.TrimSuffix(strings.ToLower(said), "s") {
+	case "$", "dollar":
+		return "USD"
+	case "€", "euro":
+		return "EUR"
+	case "£":
+		return "GBP"
+	}
+	unit, err := currency.ParseISO(said)
+	if err != nil {
+		return ""
+	}
+	return unit.String()
+}
+
+// namesMoney reports whether a text names a currency.
+func namesMoney(text string) bool {
+	return signs.MatchString(text) || slices.ContainsFunc(letters.FindAllString(text, -1), func(word string) bool {
+		_, err := currency.ParseISO(word)
+		return err == nil && word == strings.ToUpper(word)
+	})
 }

@@ -254,7 +254,7 @@ func (t *Command) change(id string, edit func(*Offer)) {
 	} else if old.Status == Open && o.Status == Accepted {
 		t.acceptedIn = t.Next
 		if o.Kind == aProposal {
-			t.notesTaken(&o)
+			t.notesAgreed(&o)
 		}
 	}
 	if o.Kind == aCommitment && old.Status == Open && o.Status != Open {

@@ -38,6 +38,9 @@ func counters(t *Command) error {
 // reinvites judges the new terms of an invitation like those of the first.
 func (t *Command) reinvites(o *Offer) error {
 	t.offering = o
+	if err := t.alive(o.Expires); err != nil && !t.event.Replayed {
+		return err
+	}
 	if err := t.newID(o.ID); err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func agreesToTerms(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 			Type: cmp.Or(body.Type, o.Type), Subject: cmp.Or(body.Subject, o.Subject), Schema: t.SchemaFor(t.Message), Body: t.Message.RawBody,
 			Line: o.Line, Side: t.Side, To: t.Message.Recipient,
 		}
-		p.Threads, p.Frame = []escalation.Thread{t.threadOf(o), t.threadOf(own)}, frameOf(own)
+		p.Threads, p.Frame = []escalation.Thread{t.threadOf(o), t.threadOf(own)}, t.frameOf(own, t.Side)
 	}
 	return p, true
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,7 +14,7 @@ import (
 
 // pledgeOf is what agreeing to an offer agrees to: of a commitment also its escrow,
 // and the proposal that it carries out.
-func (s *State) pledgeOf(o *Offer) escalation.Pledge {
+func (s *State) pledgeOf(o *Offer, side performatives.Agent) escalation.Pledge {
 	p := escalation.Pledge{Bodies: []jsontext.Value{o.Body}}
 	if o.ID != "" {
 		p.Offers = []string{o.ID}
@@ -30,7 +31,7 @@ func (s *State) pledgeOf(o *Offer) escalation.Pledge {
 		p.Bodies, p.Offers = append(p.Bodies, of.Body), append(p.Offers, of.ID)
 	}
 	if of.IsProposal() {
-		p.Terms, p.Threads, p.Frame = performatives.HashOf(of.Terms), s.threadsOf(of), frameOf(of)
+		p.Terms, p.Threads, p.Frame = performatives.HashOf(of.Terms), s.threadsOf(of), s.frameOf(of, side)
 	}
 	return p
 }
@@ -60,40 +61,66 @@ func (t *Command) pledge(bound *escalation.Bound) (escalation.Pledge, bool) {
 		p.Commitment, p.CommitmentTerms, p.Frame = nil, "", nil
 		return p, limited
 	}
-	p.Side = t.Side
+	p.Side, p.At = t.Side, t.At
 	return p, limited
 }
 
-// frameOf is what a proposal says besides its terms.
-func frameOf(o *Offer) *escalation.Frame {
-	frame := &escalation.Frame{}
-	if json.Unmarshal(o.Body, frame) != nil {
-		return nil
+// frameOf is what a proposal says besides its terms, as a side sees it.
+func (s *State) frameOf(o *Offer, side performatives.Agent) *escalation.Frame {
+	var body struct {
+		Category string `json:"category"`
+		From     string `json:"effectiveFrom"`
+		Until    string `json:"effectiveUntil"`
 	}
-	frame.Type, frame.Subject, frame.Schema = o.Type, o.Subject, o.Schema
+	_ = json.Unmarshal(o.Body, &body) // its schema has them as texts
+	frame := &escalation.Frame{Type: o.Type, Subject: o.Subject, Schema: o.Schema, Category: body.Category}
+	frame.From, _ = time.Parse(time.RFC3339, body.From)
+	frame.Until, _ = time.Parse(time.RFC3339, body.Until)
+	if s.principals > 2 {
+		if frame.With = o.Side; o.Side == side {
+			frame.With = o.To
+		}
+	}
 	return frame
 }
 
-// notesTaken notes that the terms of a proposal, which a human has approved exactly, are agreed: once, under that approval.
-func (t *Command) notesTaken(o *Offer) {
+// notesAgreed notes that a proposal is agreed whose terms a human has approved exactly.
+func (t *Command) notesAgreed(o *Offer) {
 	for _, side := range []performatives.Agent{o.Side, t.Side} {
-		b, some := t.bounds.Get(side)
-		if !some {
-			continue
-		}
-		if b = b.For(t.pledgeOf(o)); b != nil && b.TermsHash != "" && b.TermsHash == performatives.HashOf(o.Terms) {
-			t.agreedExactly = t.agreedExactly.With(b.Escalation, o.ID)
+		b, _ := t.bounds.Get(side)
+		p := t.pledgeOf(o, side)
+		if b = b.For(p); b != nil && b.TermsHash != "" && b.TermsHash == p.Terms && (b.Frame == nil || p.Frame.Differs(b.Frame, t.At) == "") {
+			t.agreedBy(b.Escalation, o.ID)
 		}
 	}
 }
 
-// agreedAlready is the other offer that was agreed under an approval of exact terms; "" for none.
+func (t *Command) agreedBy(ruling escalation.ID, offer string) {
+	before, _ := t.agreedExactly.Get(ruling)
+	if !slices.Contains(before, offer) {
+		t.agreedExactly = t.agreedExactly.With(ruling, append(slices.Clip(before), offer))
+	}
+}
+
+// agreedAlready is another offer by which what a human has approved exactly is agreed, or would be if it is accepted; "" for
+// none. An approval is of one agreement.
 func (t *Command) agreedAlready(b *escalation.Bound, p escalation.Pledge) string {
-	id, _ := t.agreedExactly.Get(b.Escalation)
-	if t.event.Replayed || b.TermsHash == "" || slices.Contains(p.Offers, id) {
+	if t.event.Replayed || b.TermsHash == "" || b.TermsHash != p.Terms {
 		return ""
 	}
-	return id
+	agreed, _ := t.agreedExactly.Get(b.Escalation)
+	if slices.ContainsFunc(p.Offers, func(id string) bool { return slices.Contains(agreed, id) }) {
+		return ""
+	}
+	if len(agreed) > 0 {
+		return agreed[0]
+	}
+	if o := t.Offer; t.Act == performatives.Accept && o != nil && o.IsProposal() && o.Side != t.Side && t.Mode.Effects[performatives.Accept] == nil {
+		if own, open := t.sameTerms(t.Side, o.Terms); open {
+			return own
+		}
+	}
+	return ""
 }
 
 // threadsOf is the thread of a proposal, or of the one that a commitment carries out; none

@@ -80,7 +80,7 @@ func offersBound(t *Command, b *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.ProposeBody) //nolint:errcheck,forcetypeassert // its act says so
 	o := &Offer{Type: body.Type, Subject: body.Subject, Schema: body.Schema, Body: t.Message.RawBody, Line: body.ProposalID, Side: t.Side, To: t.Message.Recipient}
 	p := escalation.Pledge{
-		Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms), Threads: []escalation.Thread{t.threadOf(o)}, Frame: frameOf(o),
+		Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms), Threads: []escalation.Thread{t.threadOf(o)}, Frame: t.frameOf(o, t.Side),
 	}
 	if t.executing {
 		p.Commitment, p.CommitmentTerms = t.Message.RawBody, commitmentTerms(&Offer{Kind: anAmendment, Body: t.Message.RawBody})

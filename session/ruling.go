@@ -220,7 +220,13 @@ func (t *Command) allow(item *escalation.Item) {
 		t.narrow(bound, t.threadsOf(o)[0], item.Principal) // mayApprove has seen to it
 	}
 	if all.TermsHash != "" && all.TermsHash == item.Terms {
-		bound.Frame = t.pledgeOf(o).Frame
+		p := t.pledgeOf(o, item.Principal)
+		bound.Frame = p.Frame
+		for _, id := range p.Offers {
+			if of, _ := t.State.Offer(id); of.IsProposal() && of.Status == Accepted {
+				t.agreedBy(item.ID, id)
+			}
+		}
 	}
 	t.bounds = t.bounds.With(item.Principal, bound)
 }
@@ -284,17 +290,18 @@ func (t *Command) withinRuling() error {
 	if bound == nil || bound.Empty() {
 		return nil
 	}
-	more := bound.Exceeded(pledge)
+	more, twice := bound.Exceeded(pledge), t.agreedAlready(bound, pledge)
 	says := map[string]any{"escalationId": bound.Escalation, "authority": bound.RulingsAuthority}
-	if org := t.Side.Organisation(); bound.Sealed && t.From.Agent.Organisation() != org && (more != nil || bound.Expired(t.At)) {
+	if org := t.Side.Organisation(); bound.Sealed && t.From.Agent.Organisation() != org && (more != nil || twice != "" || bound.Expired(t.At)) {
 		return Refuse(AuthorityExceeded, "this %s is not within what a human of %s allows, which is sealed for others: ask %s", t.Act, org, t.Side).
 			With(map[string]any{"escalationId": bound.Escalation})
 	}
 	if bound.Expired(t.At) {
 		return Refuse(AuthorityExceeded, "the authority of the ruling, %s, is over: ESCALATE for another", bound).With(says)
 	}
-	if id := t.agreedAlready(bound, pledge); more == nil && id != "" {
-		return Refuse(AuthorityExceeded, "what the ruling allows, %s, was agreed by %q: ESCALATE to agree to it again", bound, id).With(says)
+	if more == nil && twice != "" {
+		return Refuse(AuthorityExceeded, "what the ruling allows, %s, is agreed, or offered by you, as %q: ESCALATE to agree to it again, or WITHDRAW that", bound, twice).
+			With(says)
 	}
 	if more == nil || more.Amount == nil && t.Act == performatives.Propose && t.Before(2) {
 		return nil

@@ -64,7 +64,7 @@ type State struct {
 	bounds     persist.Table[performatives.Agent, *escalation.Bound] // by side: what rulings let it agree to
 	bound      persist.Table[string, Binding]
 
-	agreedExactly persist.Table[escalation.ID, string] // by the escalation in which a human approved exact terms: the offer that was agreed
+	agreedExactly persist.Table[escalation.ID, []string] // by the escalation in which a human approved exact terms: the offers that were agreed; never changed
 
 	seen   persist.Table[performatives.MessageID, *Seen] // all but the newest
 	latest Seen                                          // of the last entry; the zero value before the first
