@@ -585,10 +585,10 @@ def test_negotiation_whose_id_is_taken(broker: Broker) -> None:
     """Ids are no secret: whoever opens a session with one first has it, and the agent says so."""
 
     async def main() -> None:
-        stranger: Agent[Any] = Agent(url=broker.url, token=COMPLIANCE, agent=BUYER)  # which only ids are made of
+        squatter: Agent[Any] = Agent(url=broker.url, token=COMPLIANCE, agent=BUYER)  # which only ids are made of
         partner: Agent[Any] = Agent(url=broker.url, token=SELLER, agent=BUYER)
-        async with stranger, partner, Agent[Any](url=broker.url, token=BUYER) as buyer:
-            await stranger.open(SELLER, "cups")
+        async with squatter, partner, Agent[Any](url=broker.url, token=BUYER) as buyer:
+            await squatter.open(SELLER, "cups")
             await partner._invite(partner._session(SELLER, "plates", "asp/1", ""), BUYER, "plates", "asp/1", None)
             for subject in ("cups", "plates"):
                 with pytest.raises(ParleyError, match="give it another key"):
