@@ -22,7 +22,13 @@ func (b *Broker) Forget(id performatives.SessionID) {
 	if !b.sessions.caches(id) {
 		return
 	}
-	b.sessions.run(id, func(_ context.Context, l *cachedSession) { l.forget(b.o.Modes) })
+	b.sessions.run(id, func(_ context.Context, l *cachedSession) {
+		if l.loaded && l.state.Phase != session.Idle && !l.state.Phase.Over() { // it has been opened anew
+			b.parts.List.Keep(l.id, l.row(b.clock(l)))
+			return
+		}
+		l.forget(b.o.Modes)
+	})
 }
 
 // Ended is the row of a session that may be archived.

@@ -36,7 +36,8 @@ type Bound struct {
 type Frame struct {
 	Type, Subject, Schema, Category string
 	With                            performatives.Agent // the other side, of several; "" is all
-	From, Until                     time.Time           // zero is at once, and for ever
+	From                            time.Time           // zero is at once
+	Until                           *time.Time          // nil is for ever
 }
 
 // Differs names what is another in a frame than in the one that was shown; "" if nothing is. What begins before a time
@@ -47,7 +48,7 @@ func (f *Frame) Differs(shown *Frame, at time.Time) string {
 		same bool
 	}{
 		{"type", f.Type == shown.Type}, {"subject", f.Subject == shown.Subject}, {"schema", f.Schema == shown.Schema}, {"recipient", f.With == shown.With},
-		{"category", f.Category == shown.Category}, {"effectiveUntil", f.Until.Equal(shown.Until)},
+		{"category", f.Category == shown.Category}, {"effectiveUntil", f.Until == nil && shown.Until == nil || f.Until != nil && shown.Until != nil && f.Until.Equal(*shown.Until)},
 		{"effectiveFrom", f.From.Equal(shown.From) || !f.From.After(at) && !shown.From.After(at)},
 	} {
 		if !m.same {

@@ -66,8 +66,8 @@ type strict struct {
 
 func (s *strict) cannot(path string) { s.unread = cmp.Or(s.unread, path) }
 
-// obligation reads what an obligation says of money besides its amount. Its texts are read if they name a currency; members
-// that obligations do not have are read like penalties.
+// obligation reads what an obligation says of money besides its amount. Its texts are read if they have a number and name a
+// currency, or say that somebody pays; members that obligations do not have are read like penalties.
 func (s *strict) obligation(o map[string]any, of, path string) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		switch at := path + "." + name; name {
@@ -79,8 +79,12 @@ func (s *strict) obligation(o map[string]any, of, path string) {
 					s.cannot(at)
 				}
 			}
-		case "action", "verificationMethod", "unit":
-			if said, is := o[name].(string); is && namesMoney(said) {
+		case "unit":
+			if namesMoney(asText(o[name])) {
+				s.cannot(at)
+			}
+		case "action", "verificationMethod":
+			if said := asText(o[name]); (namesMoney(said) || pays.MatchString(said)) && hasFigure(said) {
 				s.text(said, at)
 			}
 		default:
@@ -92,7 +96,7 @@ func (s *strict) obligation(o map[string]any, of, path string) {
 // member reads a member: what its name says of money cannot be read.
 func (s *strict) member(name string, value any, of, path string) {
 	switch {
-	case name == "currency", name == "id":
+	case name == "currency" && codeOf(asText(value)) != "", name == "id" && asText(value) != "" && !namesMoney(asText(value)):
 	case hasNumber.MatchString(name), namesMoney(name + " " + strings.Join(words.FindAllString(name, -1), " ")), ofShare.MatchString(name), name == "unit" && namesMoney(asText(value)):
 		s.cannot(path)
 	default:
@@ -107,7 +111,7 @@ func asText(v any) string {
 
 func (s *strict) read(at any, name, of, path string) {
 	if n, is := number(at); is {
-		if !timeNames.MatchString(name) {
+		if !timeNames.MatchString(name) || payNames.MatchString(name) {
 			s.found = append(s.found, Amount{n, of, path})
 		}
 		return
@@ -122,7 +126,7 @@ func (s *strict) read(at any, name, of, path string) {
 			s.read(item, name, of, path+"."+strconv.Itoa(i))
 		}
 	case string:
-		if hasNumber.MatchString(times.ReplaceAllString(at, "")) || namesMoney(at) {
+		if hasFigure(at) || namesMoney(at) {
 			s.text(at, path)
 		}
 	}
@@ -136,10 +140,11 @@ func (s *strict) text(said, path string) {
 		return
 	}
 	part := sums.FindStringSubmatch(said)
-	rest := said[:sum[0][2]] + " " + said[sum[0][3]:]
+	after := said[sum[0][3]:]
+	rest := said[:sum[0][2]] + " " + after
 	value, readable := reading(cmp.Or(part[3], part[4]))
 	code := codeOf(cmp.Or(part[2], part[5]))
-	if !readable || code == "" || namesMoney(rest) || scales.MatchString(rest) || hasNumber.MatchString(times.ReplaceAllString(rest, "")) {
+	if !readable || code == "" || goesOn.MatchString(after) || namesMoney(rest) || scales.MatchString(rest) || numerals.MatchString(rest) || hasNumber.MatchString(times.ReplaceAllString(rest, "")) {
 		s.cannot(path)
 		return
 	}
@@ -166,7 +171,11 @@ var (
 	times     = regexp.MustCompile(`(?i)\b[0-9]{1,3}[ -]?(minutes?|hours?|((business|working|calendar) )?days?|weeks?|months?|years?)\b|\b[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+(Z|[+-][0-9:]+))?\b`)
 	timeNames = regexp.MustCompile(`(?i)^(minutes|hours|days|weeks|months|years)$|(Minutes|Hours|Days|Weeks|Months|Years|_minutes|_hours|_days|_weeks|_months|_years)$`)
 	ofShare   = regexp.MustCompile(`(?i)percent|pct|rate|share|factor|multipl`)
-	scales    = regexp.MustCompile(`(?i)\b(hundreds?|thousands?|lakhs?|crores?|millions?|mio|mln|billions?|bn|trillions?|dozens?|grand|times|percent|[kmbx])\b|[%*^]`)
+	payNames  = regexp.MustCompile(`(?i)fee|pay|amount|price|cost|charge|per`)
+	pays      = regexp.MustCompile(`(?i)\b(pay(s|ing|ments?)?|transfers?|remits?|refunds?|reimburses?|compensates?|deposits?|wires?)\b`)
+	numerals  = regexp.MustCompile(`(?i)\b(hundreds?|thousands?|lakhs?|crores?|milli[a-z]*|[a-z]+illions?|twice|thrice|doubled?|tripled?|[a-z]+fold)\b`)
+	scales    = regexp.MustCompile(`(?i)\b(mille|thou|tsd|mil{1,2}|mm|mn|mrd|mio|mln|bln|bn|tn|dozens?|grand|times|percent|[kmbx])\b|[%*^]`)
+	goesOn    = regexp.MustCompile(`^[\s.,]*\p{N}`) // a figure
 	signs     = regexp.MustCompile(`(?i)\p{Sc}|\b(dollars?|euros?|francs?|pounds?|pesos?|krone[rn]?|krona|kronor|rupees?|sterling|yuan|yen|cents?|bucks?)\b|\b[km]?(usd|eur|gbp|jpy|chf|cny|inr|aud|nzd|sgd|hkd|sek|nok|dkk)[a-z]?\b`)
 )
 
@@ -188,6 +197,11 @@ func codeOf(said string) string {
 		return ""
 	}
 	return unit.String()
+}
+
+// hasFigure reports whether a text has a number that is not of a time, or a word for one.
+func hasFigure(text string) bool {
+	return hasNumber.MatchString(times.ReplaceAllString(text, "")) || numerals.MatchString(text)
 }
 
 // namesMoney reports whether a text names a currency.

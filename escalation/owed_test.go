@@ -84,6 +84,21 @@ func TestAddedToExactTerms(t *testing.T) {
 			"99999 sek"
 			"400 pounds"
 			"one million dollars"
+			"one million"
+			"twice the price for each day"
+			{"amount":"one million"}
+			{"feePerDays":99999}
+			{"id":99999}
+			{"id":{"late":99999}}
+			{"id":"99999 USD per day"}
+			{"currency":"99999 USD per day"}
+			"USD 499 999 month-end"
+			"USD 4, 000 month-end"
+			"USD 4 mn"
+			"USD 4 MM"
+			"USD 4 Mrd"
+			"USD 4 Millionen"
+			"USD 4 tenfold"
 			"1.500 USD"
 		`},
 	} {
@@ -96,30 +111,39 @@ func TestAddedToExactTerms(t *testing.T) {
 	}
 	for said, want := range map[string]bool{
 		`"action":"pay"`: true,
-		`"action":"pay 400 USD within 30 days, by 2026-12-31"`:                                true,
-		`"action":"pay $400.50","quantity":4000,"unit":"boxes","id":"o-7-USD"`:                true,
-		`"action":"pay","amount":{"value":500,"currency":"USD"}`:                              true,
-		`"action":"deliver 2000 boxes to San Francisco","verificationMethod":"invoice 99999"`: true,
-		`"action":"translate 99999 pages into European Portuguese","neuro":"yes"`:             true,
-		`"action":"pay","note":"as agreed","deadline":"2030-01-01T00:00:00Z"`:                 true,
-		`"action":"pay","fee":5000`:                                                           false,
-		`"action":"pay","sum":99999`:                                                          false,
-		`"action":"pay","rent":"99999"`:                                                       false,
-		`"action":"pay","priceUSD":400`:                                                       false,
-		`"action":"pay","deposit":400,"currency":"EUR"`:                                       false,
-		`"action":"pay","penalty":99999`:                                                      false,
-		`"action":"pay","penalties":{"late":99999}`:                                           false,
-		`"action":"pay","payment":"5000 USD"`:                                                 false,
-		`"action":"pay","total":{"value":5000,"currency":"USD"}`:                              false,
-		`"action":"pay","fee":{"USD":9999}`:                                                   false,
-		`"action":"pay","quantity":99999,"unit":"USD"`:                                        false,
-		`"action":"pay","amount":{"value":500,"currency":"USD","scale":"thousands"}`:          false,
-		`"action":"pay","pay 99999 USD":"yes"`:                                                false,
-		`"action":"pay 99,999 USD"`:                                                           false,
-		`"action":"pay 99.999 USD"`:                                                           false,
-		`"action":"pay 99 999 dollars"`:                                                       false,
-		`"action":"pay 400 EUR"`:                                                              false,
-		`"action":"pay one million dollars"`:                                                  false,
+		`"action":"pay 400 USD within 30 days, by 2026-12-31"`:                                               true,
+		`"action":"pay $400.50","quantity":4000,"unit":"boxes","id":"o-7-USD"`:                               true,
+		`"action":"pay","amount":{"value":500,"currency":"USD"}`:                                             true,
+		`"action":"deliver 2000 boxes to San Francisco","verificationMethod":"invoice 99999"`:                true,
+		`"action":"translate 99999 pages into European Portuguese","neuro":"yes"`:                            true,
+		`"action":"pay","note":"as agreed","deadline":"2030-01-01T00:00:00Z"`:                                true,
+		`"action":"deliver the MVP, ALL of it, and CAD drawings"`:                                            true,
+		`"action":"pay the price in US dollars within 30 days","verificationMethod":"bank statement in USD"`: true,
+		`"action":"pay 99999"`:                                                       false,
+		`"action":"transfer 99,999 on delivery"`:                                     false,
+		`"action":"pay 99999 rubles"`:                                                false,
+		`"action":"pay USD 499 999 month-end"`:                                       false,
+		`"action":"pay","feeDays":99999`:                                             false,
+		`"action":"pay","price":"one million"`:                                       false,
+		`"action":"pay","currency":"USD 99999"`:                                      false,
+		`"action":"pay","fee":5000`:                                                  false,
+		`"action":"pay","sum":99999`:                                                 false,
+		`"action":"pay","rent":"99999"`:                                              false,
+		`"action":"pay","priceUSD":400`:                                              false,
+		`"action":"pay","deposit":400,"currency":"EUR"`:                              false,
+		`"action":"pay","penalty":99999`:                                             false,
+		`"action":"pay","penalties":{"late":99999}`:                                  false,
+		`"action":"pay","payment":"5000 USD"`:                                        false,
+		`"action":"pay","total":{"value":5000,"currency":"USD"}`:                     false,
+		`"action":"pay","fee":{"USD":9999}`:                                          false,
+		`"action":"pay","quantity":99999,"unit":"USD"`:                               false,
+		`"action":"pay","amount":{"value":500,"currency":"USD","scale":"thousands"}`: false,
+		`"action":"pay","pay 99999 USD":"yes"`:                                       false,
+		`"action":"pay 99,999 USD"`:                                                  false,
+		`"action":"pay 99.999 USD"`:                                                  false,
+		`"action":"pay 99 999 dollars"`:                                              false,
+		`"action":"pay 400 EUR"`:                                                     false,
+		`"action":"pay one million dollars"`:                                         false,
 	} {
 		if got := within(said, `{"obligations":[{"party":"`+string(side)+`",`+said+`}]}`); got != want {
 			t.Errorf("an obligation with %s: %t", said, got)

@@ -23,8 +23,11 @@ func (f checkpointFile) Load() (string, error) {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
 		return "", nil
 	}
+	if err != nil {
+		return "", err
+	}
 	_, damaged := note.Open(text, nil)
-	if _, unsigned := errors.AsType[*note.UnverifiedNoteError](damaged); err == nil && !unsigned {
+	if _, unsigned := errors.AsType[*note.UnverifiedNoteError](damaged); !unsigned {
 		err = fmt.Errorf("%s is damaged (%w). %s", f.path, damaged, replaceCheckpoint)
 	}
 	return string(text), err

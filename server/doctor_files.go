@@ -64,7 +64,9 @@ func (e *examiner) files() (store bool) {
 	}
 	e.keys(dir, store)
 	checkpoint := checkpointFile{filepath.Join(dir, CheckpointFile)}
-	if _, err := checkpoint.Load(); err != nil {
+	if _, err := checkpoint.Load(); errors.Is(err, fs.ErrPermission) {
+		e.add(Fail, "log", "Let the broker's user read and write it.", "%v", err)
+	} else if err != nil {
 		e.add(Fail, "log", replaceCheckpoint, "%s is no checkpoint", checkpoint.path)
 	}
 	if store && !e.running {

@@ -204,7 +204,9 @@ func (e *examiner) connect(url string) *nats.Conn {
 	case err == nil:
 		return nc
 	case errors.Is(err, errOtherCertificate):
-		e.add(Fail, "nats", "Set --tls-cert and --tls-key to what the broker was started with.", "%s: %v", url, err)
+		e.add(Fail, "nats", "Set --tls-cert and --tls-key to the broker's. It reads new files within 10 s.", "%s: %v", url, err)
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		e.add(Fail, "nats", "Start the broker with --tls-cert and --tls-key.", "%s: it runs without TLS", url)
 	case WrongTLS(err, "--nats-ca") != "":
 		e.add(Fail, "nats", WrongTLS(err, "--nats-ca"), "%s: %v", url, err)
 	case !dialing && !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrNoInfoReceived): // or nobody answers the login

@@ -274,11 +274,22 @@ func (t *Command) SetStatus(id string, status Status) {
 // sameTerms is an offer of one side with the same terms that is open still.
 // Expired ones stay on the list before it, and are not looked at.
 func (t *Command) sameTerms(side performatives.Agent, terms jsontext.Value) (id string, found bool) {
+	return t.withTerms(side, terms, func(string) bool { return true })
+}
+
+// withTerms is the first of them that is wanted.
+func (t *Command) withTerms(side performatives.Agent, terms jsontext.Value, wanted func(id string) bool) (id string, found bool) {
 	key := termsKey(side, terms)
 	it := t.openTerms.Iterator()
-	it.Seek(key + expiryTime(t.Now.Add(1)))
-	k, id, ok := it.Next()
-	return id, ok && strings.HasPrefix(k, key)
+	for it.Seek(key + expiryTime(t.Now.Add(1))); ; {
+		k, id, ok := it.Next()
+		switch {
+		case !ok || !strings.HasPrefix(k, key):
+			return "", false
+		case wanted(id):
+			return id, true
+		}
+	}
 }
 
 func termsKey(side performatives.Agent, terms jsontext.Value) string {

@@ -83,6 +83,7 @@ func agreesToTerms(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 			Line: o.Line, Side: t.Side, To: t.Message.Recipient,
 		}
 		p.Threads, p.Frame = []escalation.Thread{t.threadOf(o), t.threadOf(own)}, t.frameOf(own, t.Side)
+		p.Frame.Category = cmp.Or(p.Frame.Category, t.frameOf(o, t.Side).Category)
 	}
 	return p, true
 }

@@ -75,13 +75,33 @@ func (s *State) frameOf(o *Offer, side performatives.Agent) *escalation.Frame {
 	_ = json.Unmarshal(o.Body, &body) // its schema has them as texts
 	frame := &escalation.Frame{Type: o.Type, Subject: o.Subject, Schema: o.Schema, Category: body.Category}
 	frame.From, _ = time.Parse(time.RFC3339, body.From)
-	frame.Until, _ = time.Parse(time.RFC3339, body.Until)
-	if s.principals > 2 {
-		if frame.With = o.Side; o.Side == side {
-			frame.With = o.To
+	if until, err := time.Parse(time.RFC3339, body.Until); err == nil {
+		frame.Until = &until
+	}
+	frame.With = s.with(o, side)
+	return frame
+}
+
+// with is with whom a proposal would be agreed, of several; "" is anybody.
+func (s *State) with(o *Offer, side performatives.Agent) performatives.Agent {
+	switch {
+	case s.principals <= 2:
+		return ""
+	case o.Side == side:
+		return s.sideOf(o.To)
+	}
+	return o.Side
+}
+
+// sideOf is the principal for whom an agent acts, as far as can be told.
+func (s *State) sideOf(a performatives.Agent) performatives.Agent {
+	p, _ := s.hasPart(a)
+	if p.Role == Delegate {
+		if grant, _ := s.grants.Get(p.Grant); grant.Principal != "" {
+			return grant.Principal
 		}
 	}
-	return frame
+	return a
 }
 
 // notesAgreed notes that a proposal is agreed whose terms a human has approved exactly.
@@ -89,7 +109,7 @@ func (t *Command) notesAgreed(o *Offer) {
 	for _, side := range []performatives.Agent{o.Side, t.Side} {
 		b, _ := t.bounds.Get(side)
 		p := t.pledgeOf(o, side)
-		if b = b.For(p); b != nil && b.TermsHash != "" && b.TermsHash == p.Terms && (b.Frame == nil || p.Frame.Differs(b.Frame, t.At) == "") {
+		if b = b.For(p); b != nil && b.TermsHash != "" && b.TermsHash == p.Terms && t.framed(o, side, b) {
 			t.agreedBy(b.Escalation, o.ID)
 		}
 	}
@@ -115,12 +135,27 @@ func (t *Command) agreedAlready(b *escalation.Bound, p escalation.Pledge) string
 	if len(agreed) > 0 {
 		return agreed[0]
 	}
-	if o := t.Offer; t.Act == performatives.Accept && o != nil && o.IsProposal() && o.Side != t.Side && t.Mode.Effects[performatives.Accept] == nil {
-		if own, open := t.sameTerms(t.Side, o.Terms); open {
-			return own
-		}
+	var terms jsontext.Value // that may be agreed, beside those of an own offer
+	switch o := t.Offer; {
+	case o == nil, t.Mode.Effects[performatives.Accept] != nil:
+	case t.Act == performatives.Accept && o.IsProposal() && o.Side != t.Side:
+		terms = o.Terms
+	case t.Act == performatives.Counter:
+		terms = t.Message.Body.(*performatives.CounterBody).Terms //nolint:errcheck,forcetypeassert // its act says so
 	}
-	return ""
+	if terms == nil {
+		return ""
+	}
+	own, _ := t.withTerms(t.Side, terms, func(id string) bool {
+		o, _ := t.State.Offer(id)
+		return t.framed(o, t.Side, b)
+	})
+	return own
+}
+
+// framed reports whether a proposal is in the thread, and with whom, that a bound was approved for. Its body may be compact.
+func (s *State) framed(o *Offer, side performatives.Agent, b *escalation.Bound) bool {
+	return b.Frame == nil || o.Type == b.Frame.Type && o.Subject == b.Frame.Subject && s.with(o, side) == b.Frame.With
 }
 
 // threadsOf is the thread of a proposal, or of the one that a commitment carries out; none

@@ -18,6 +18,7 @@ type table struct {
 	names   []performatives.Agent // by number
 	numbers map[performatives.Agent]uint32
 	rows    []compactRow
+	free    []uint32            // rows that were dropped
 	all     runs                // indexes of rows, by place
 	of      []runs              // by agent: the rows that name it
 	apart   runs                // those whose id has another time than the opening, by id
@@ -117,8 +118,15 @@ func (t *table) put(id performatives.SessionID, row Row) {
 
 // add makes a row that is not sorted in yet.
 func (t *table) add(id [16]byte, row Row) uint32 {
-	t.rows = append(t.rows, compactRow{Place: Place{cmp.Or(row.Opened, timeIn(id)), id}})
-	r := uint32(len(t.rows) - 1) //nolint:gosec // 4 billion sessions need other streams first
+	var r uint32
+	if last := len(t.free) - 1; last >= 0 {
+		r, t.free = t.free[last], t.free[:last]
+		t.rows[r] = compactRow{}
+	} else {
+		t.rows = append(t.rows, compactRow{})
+		r = uint32(len(t.rows) - 1) //nolint:gosec // 4 billion sessions need other streams first
+	}
+	t.rows[r].Place = Place{cmp.Or(row.Opened, timeIn(id)), id}
 	t.fill(r, row)
 	return r
 }
@@ -157,6 +165,7 @@ func (t *table) drop(r uint32) {
 	delete(t.answered, r)
 	delete(t.owed, r)
 	delete(t.dues, r)
+	t.free = append(t.free, r)
 }
 
 // page is the page of the archive's index that has a session, 0 for none.

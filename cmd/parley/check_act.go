@@ -44,12 +44,15 @@ func because(reason string) []client.ActOption {
 func checkAnswer() *cobra.Command {
 	var f client.Finding
 	var cmd *cobra.Command
-	cmd = acting("answer ID", "send the result of a check; joins if you have not",
+	cmd = acting("answer ID", "send the result of a check",
 		"answer "+exampleSession+` --assessment compliant \
     --details "Article 28 is satisfied" --condition "a yearly audit"`, cobra.ExactArgs(1),
 		func(ctx context.Context, s *client.Session, check api.Check, _ []string) (client.Receipt, error) {
 			if f.Assessment == "" {
 				return client.Receipt{}, usage(errors.New("set --assessment, such as compliant or non-compliant"))
+			}
+			if text(cmd, "offer") == "" && check.Status == delegation.Offered.String() { // what was delegated may be another offer by now
+				return client.Receipt{}, usage(errors.New("join and read it first, by 'parley check join' and 'parley check show', or name the offer: --offer ID"))
 			}
 			if f.Offer = cmp.Or(text(cmd, "offer"), check.Reference); f.Offer == "" && check.Proposal != nil {
 				f.Offer = check.Proposal.Proposal

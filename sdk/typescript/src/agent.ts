@@ -372,6 +372,7 @@ export class Agent<T> {
   /** Decides and says, until the handlers have nothing to say about the newest entry. */
   async #reduce(session: string, work: Work<T>): Promise<void> {
     let said = 0;
+    let next: Act | undefined; // what was decided, and waits for another act of the agent's own
     let deal = await this.#look(session, work);
     for (;;) {
       work.last = deal;
@@ -380,12 +381,14 @@ export class Agent<T> {
         for (const final of work.finals) final(deal);
         return;
       }
-      let decision = await this.#decide(deal, work);
+      let decision = next ?? (await this.#decide(deal, work));
       if (!decision || 'wait' in decision) {
         this.#rest(session, work, deal, decision?.seconds);
         return;
       }
-      decision = takesBack(deal, decision);
+      const decided = decision;
+      decision = takesBack(deal, decided);
+      next = decision === decided ? undefined : decided;
       if (committedBefore(deal, checked(decision))) {
         this.#rest(session, work, deal, undefined);
         return;
@@ -402,6 +405,7 @@ export class Agent<T> {
         if (isRefused(error, 'chain_conflict')) {
           const snapshot = (error.details as { snapshot?: Snapshot } | undefined)?.snapshot;
           if (snapshot) work.latest = snapshot;
+          next = undefined;
         } else {
           if (!(error instanceof Refusal) || error.code === 'unknown_session') throw error;
           work.latest = undefined; // what came while the handler ran is older than the refusal
@@ -409,6 +413,7 @@ export class Agent<T> {
           if (now.head !== deal.head || canonical(now.moves) !== canonical(deal.moves)) { // such as when the offer has expired: decide again
             deal = now;
             said++;
+            next = undefined;
             continue;
           }
           if (this.#refused) await this.#refused(deal, decision, error);
@@ -417,7 +422,10 @@ export class Agent<T> {
         }
       }
       deal = await this.#lookPast(session, work, deal.head);
-      if (work.entries.slice(before).some((e) => e.sender.agentId !== deal.me)) said = 0;
+      if (work.entries.slice(before).some((e) => e.sender.agentId !== deal.me)) {
+        said = 0;
+        next = undefined;
+      }
     }
   }
 
@@ -562,6 +570,7 @@ export class Agent<T> {
     const late = new Promise<undefined>((resolve) => (end = () => resolve(undefined)));
     const timer = milliseconds === undefined ? undefined : setTimeout(end, milliseconds);
     this.#ends.add(end);
+    if (this.#stop.signal.aborted) end();
     try {
       return await Promise.race([done, late]);
     } finally {

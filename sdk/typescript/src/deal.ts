@@ -243,6 +243,8 @@ export class Deal<T> {
           about: text(body['referenceId']) || undefined, status: 'offered', result: undefined,
         };
       } else if (found && newest && by(e) === target) {
+        const about = (body['data'] as { referenceId?: unknown } | undefined)?.referenceId ?? found.about;
+        if (e.performative === 'INFORM' && body['type'] === 'result' && found.about !== undefined && about !== found.about) continue; // of another offer
         if (e.performative === 'INFORM' && body['type'] === 'result') found = { ...found, status: 'done', result: body['data'] };
         else if ((e.performative === 'REJECT' || e.performative === 'WITHDRAW') && body['referenceId'] === found.id) found = { ...found, status: 'declined' };
         else if (found.status === 'offered') found = { ...found, status: 'active' };
@@ -276,7 +278,9 @@ export class Deal<T> {
         const data = (body['data'] ?? {}) as Record<string, unknown>;
         if (data['escalationId'] === found.id && e.integrity.receipt?.state !== 'ESCALATED') { // of several that are needed, the last
           const decision = data['decision'] as Approval['decision'];
-          const granted = (decision === 'approved' || decision === 'modified') && (offer.mine || !offer.open || this.allows('ACCEPT', offer));
+          const asked = this.open.some((i) => i.kind === 'question'); // an approved offer may be accepted once it is answered
+          const granted = this.allows('ACCEPT', offer) ? decision === 'approved' || decision === 'modified'
+            : decision === 'approved' && (offer.mine || !offer.open || asked);
           found = { id: found.id, decision, granted, comment: text(data['comment']) || undefined, authority: data['authority'] as Approval['authority'] };
         }
       }

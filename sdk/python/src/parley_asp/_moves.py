@@ -112,6 +112,7 @@ def _exact(value: Any, path: str, floats: bool) -> None:
         for name, member in value.items():
             if not isinstance(name, str):
                 raise TermsError(f"{path} has the name {name!r}, which is no text")
+            _exact(name, f"the name {name!r} in {path}", floats)
             _exact(member, f"{path}.{name}", floats)
     elif isinstance(value, (list, tuple)):
         for n, item in enumerate(value):

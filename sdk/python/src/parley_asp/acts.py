@@ -147,7 +147,7 @@ class Commit(Act):
 class Delegate(Act):
     """Have another agent check something (``advisory``), or act (``limited``, ``full``), about one offer or all.
 
-    Your delegation to it about another offer is taken back first: an agent has one at a time.
+    What a handler returns takes your delegation to it about another offer back first: an agent has one at a time.
     """
 
     performative: ClassVar[str] = "DELEGATE"

@@ -251,7 +251,8 @@ class Agent(Generic[T]):
         work.finals.append(final)
         ends = asyncio.create_task(self._wait_for_end(session, work))
         try:
-            await asyncio.wait_for(self.open(with_, subject, offer, mode=mode, key=key, policy=policy), _left(ends_at, SOON))
+            within = _left(ends_at, SOON)
+            await asyncio.wait_for(self._open(with_, subject, offer, mode, key, policy, within), within)
             self._wake(session)
             with suppress(TimeoutError, asyncio.TimeoutError):
                 return await asyncio.wait_for(asyncio.shield(final), _left(ends_at, 0))
@@ -274,12 +275,16 @@ class Agent(Generic[T]):
         policy: Mapping[str, Any] | None = None,
     ) -> str:
         """Invite an agent, and return the session; ``reduce`` makes the first offer. Again it is the same session."""
-        offer = self._offer(first, subject)
+        return await self._open(with_, subject, self._offer(first, subject), mode, key, policy, None)
+
+    async def _open(
+        self, with_: str, subject: str, offer: Propose | None, mode: str, key: str, policy: Mapping[str, Any] | None, give_up: float | None
+    ) -> str:
         session = self._session(with_, subject, mode, key)
         work = self._work.setdefault(session, _Work())
         work.trace = trace_of(self._traceparent) or work.trace
         work.first = offer
-        await self._invite(session, with_, subject, mode, policy)
+        await self._invite(session, with_, subject, mode, policy, give_up)
         return session
 
     def _offer(self, first: T | Mapping[str, Any] | Propose | None, subject: str) -> Propose | None:
@@ -447,6 +452,7 @@ class Agent(Generic[T]):
     async def _reduce(self, session: str, work: _Work[T]) -> None:
         """Decide and say, until the handlers have nothing to say about the newest entry."""
         said = 0
+        next_: Act | None = None  # what was decided, and waits for another act of the agent's own
         deal = await self._look(session, work)
         while True:
             work.last = deal
@@ -457,11 +463,12 @@ class Agent(Generic[T]):
                     if not final.done():
                         final.set_result(deal)
                 return
-            decision = await self._decide(deal, work)
+            decision = next_ or await self._decide(deal, work)
             if decision is None or isinstance(decision, Wait):
                 self._rest(session, work, deal, decision.seconds if decision else None)
                 return
-            decision = _takes_back(decision, deal)
+            decided, decision = decision, _takes_back(decision, deal)
+            next_ = decided if decided is not decision else None
             if committed_before(checked(decision, self._floats), deal):
                 self._rest(session, work, deal, None)
                 return
@@ -476,14 +483,14 @@ class Agent(Generic[T]):
             except ChainConflict as conflict:
                 if isinstance(conflict.details, dict) and isinstance(conflict.details.get("snapshot"), dict):
                     work.latest = conflict.details["snapshot"]
-                said = 0
+                said, next_ = 0, None
             except Refusal as refused:
                 if refused.code == "unknown_session":
                     raise
                 work.latest = None  # what came while the handler ran is older than the refusal
                 now = await self._look(session, work)
                 if (now.head, now.moves) != (deal.head, deal.moves):  # such as when the offer has expired: decide again
-                    deal, said = now, said + 1
+                    deal, said, next_ = now, said + 1, None
                     continue
                 await _called(self._on_refused, deal, decision, refused) if self._on_refused else log.warning(
                     "%s in %s is refused: %s", act["performative"], session, refused
@@ -492,7 +499,7 @@ class Agent(Generic[T]):
             before = len(work.entries)
             deal = await self._look_past(session, work, deal.head)
             if any(e["sender"]["agentId"] != deal.me for e in work.entries[before:]):
-                said = 0
+                said, next_ = 0, None
 
     async def _look(self, session: str, work: _Work[T]) -> Deal[T]:
         """The newest snapshot, with all entries that the caller may read."""
@@ -579,13 +586,13 @@ class Agent(Generic[T]):
         message_id = uuid7_of(deal.id, deal.head, act["performative"], act["body"])
         await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id, trace))
 
-    async def _freshly(self, say: Callable[[], Awaitable[JSON]]) -> None:
+    async def _freshly(self, say: Callable[[], Awaitable[JSON]], give_up: float | None = None) -> None:
         """Say something patiently, and once more by the broker's clock if this one is off."""
         try:
             try:
-                await patiently(lambda: self._answered(say()))
+                await patiently(lambda: self._answered(say()), give_up)
             except StaleTimestamp:
-                await patiently(lambda: self._answered(say()))
+                await patiently(lambda: self._answered(say()), give_up)
         except Duplicate as duplicate:
             if duplicate.details is not None:  # something else has its id, or offers the same
                 raise
@@ -601,7 +608,9 @@ class Agent(Generic[T]):
                 await self.call("schema.put", {"name": name, "schema": schema_of(self.terms)})
                 self._published = True
 
-    async def _invite(self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None) -> None:
+    async def _invite(
+        self, session: str, with_: str, subject: str, mode: str, policy: Mapping[str, Any] | None, give_up: float | None = None
+    ) -> None:
         terms: JSON = {"purpose": subject, "participants": [with_]}
         if mode != "asp/1":
             terms["mode"] = mode
@@ -614,7 +623,7 @@ class Agent(Generic[T]):
         act = {"performative": "PROPOSE", "body": body}
         message_id = uuid7_of(session, NO_HASH, "PROPOSE", body)
         try:
-            await self._freshly(lambda: self._transport.say(session, act, None, message_id, self._trace(session)))
+            await self._freshly(lambda: self._transport.say(session, act, None, message_id, self._trace(session)), give_up)
         except (ChainConflict, WrongState):  # it is there already, from before a crash or by another worker
             if (await self._ask("session.snapshot", {"sessionId": session}))["you"]["role"] != "inviter":
                 raise ParleyError(_TAKEN) from None

@@ -334,6 +334,8 @@ class Deal(Generic[T]):
             elif newest and _by(e) == target:
                 refers = body.get("referenceId") == found.id
                 if e["performative"] == "INFORM" and body.get("type") == "result":
+                    if found.about and isinstance(data := body.get("data"), dict) and data.get("referenceId", found.about) != found.about:
+                        continue  # it is about another offer
                     found = _with(found, status="done", result=body.get("data"))
                 elif e["performative"] in ("REJECT", "WITHDRAW") and refers:
                     found = _with(found, status="declined")
@@ -363,10 +365,14 @@ class Deal(Generic[T]):
             elif e["performative"] == "INFORM" and body.get("type") == "resolution" and found.id:
                 data = body.get("data") or {}
                 if data.get("escalationId") == found.id and self._decides(data, e):
-                    granted = data["decision"] in ("approved", "modified")
-                    granted = granted and (offer.mine or not offer.open or self.allows("ACCEPT", offer))
+                    granted = data["decision"] == "approved" and self._may_still(offer)
+                    granted = granted or (data["decision"] == "modified" and self.allows("ACCEPT", offer))
                     found = Approval(found.id, str(data["decision"]), data.get("comment"), data.get("authority"), granted)
         return found
+
+    def _may_still(self, offer: Offer[T]) -> bool:
+        """Whether an approved offer may be accepted, or would be but for a question about it."""
+        return offer.mine or not offer.open or self.allows("ACCEPT", offer) or any(i.kind == "question" for i in self.open)
 
     def _ours(self, agent: str) -> bool:
         """Whether an agent speaks for the caller's side, as far as an organisation tells."""
