@@ -603,7 +603,7 @@ def test_negotiate_without_a_broker() -> None:
 
     async def main() -> None:
         async with Agent[Any](url=GONE, token=BUYER) as buyer:
-            with pytest.raises(NoAnswer, match=r"within 0\.1 s"):
+            with pytest.raises(NoAnswer):
                 await asyncio.wait_for(buyer.negotiate(SELLER, "cups", {"price": 60}, timeout=0.1), 30)
 
     run(main())
