@@ -368,8 +368,12 @@ func TestRemovedTokenElsewhere(t *testing.T) {
 	inbox, events := there.Events("/v1/asp/inbox/events", removed.Token, ""), there.Events(path+"/events?since_sequence=1", removed.Token, "")
 	socket := there.socket(opened.Session, removed.Token, `,"lastSequence":0`)
 	socket.next("auth_ok")
+	var seen api.WaitedTurn
+	there.Send("POST", "/v1/asp/turns/wait", removed.Token, `{"seconds":1}`).Is(http.StatusOK, &seen)
 	waits := make(chan testkit.Answer, 1)
-	go func() { waits <- there.Send("POST", "/v1/asp/turns/wait", removed.Token, `{"seconds":50}`) }()
+	go func() {
+		waits <- there.Send("POST", "/v1/asp/turns/wait", removed.Token, fmt.Sprintf(`{"seconds":50,"since":%q}`, seen.Cursor))
+	}()
 	_, err = w.OperatorClient().RemoveToken(w.Ctx, removed.ID)
 	testkit.Must(t, err)
 	(<-waits).Refused(http.StatusUnauthorized, session.Unauthorized)
