@@ -40,16 +40,17 @@ type Frame struct {
 	Until                           *time.Time          // nil is for ever
 }
 
-// Differs names what is another in a frame than in the one that was shown; "" if nothing is. What begins before a time
-// begins at once.
-func (f *Frame) Differs(shown *Frame, at time.Time) string {
+// Differs names what is another in a frame than in the one that was shown; "" if nothing is. What begins between the opening
+// of the session and now begins at once.
+func (f *Frame) Differs(shown *Frame, opened, now time.Time) string {
+	atOnce := func(from time.Time) bool { return from.IsZero() || !from.Before(opened) && !from.After(now) }
 	for _, m := range []struct {
 		name string
 		same bool
 	}{
-		{"type", f.Type == shown.Type}, {"subject", f.Subject == shown.Subject}, {"schema", f.Schema == shown.Schema}, {"recipient", f.With == shown.With},
+		{"type", f.Type == shown.Type}, {"subject", f.Subject == shown.Subject}, {"schema", f.Schema == shown.Schema}, {"recipient", shown.With == "" || f.With == shown.With},
 		{"category", f.Category == shown.Category}, {"effectiveUntil", f.Until == nil && shown.Until == nil || f.Until != nil && shown.Until != nil && f.Until.Equal(*shown.Until)},
-		{"effectiveFrom", f.From.Equal(shown.From) || !f.From.After(at) && !shown.From.After(at)},
+		{"effectiveFrom", f.From.Equal(shown.From) || atOnce(f.From) && atOnce(shown.From)},
 	} {
 		if !m.same {
 			return m.name
@@ -124,7 +125,7 @@ type Pledge struct {
 	Commitment      jsontext.Value      // the body of a commitment, or of an amendment of one
 	CommitmentTerms performatives.Hash  // of its terms, deadline and escrow
 	Frame           *Frame              // of the proposal; nil if there is none
-	At              time.Time
+	Opened, At      time.Time           // of the session, and of the act
 
 	Threads []Thread // that it is in
 }
@@ -240,7 +241,7 @@ func (b *Bound) Exceeded(p Pledge) *Excess {
 		return &Excess{Why: "these are not the terms that were shown to the human"}
 	}
 	if b.TermsHash != "" && b.Frame != nil && p.Frame != nil {
-		if name := p.Frame.Differs(b.Frame, p.At); name != "" {
+		if name := p.Frame.Differs(b.Frame, p.Opened, p.At); name != "" {
 			return &Excess{Path: name, Why: "the " + name + " is not as was shown to the human"}
 		}
 	}

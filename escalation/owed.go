@@ -172,8 +172,8 @@ var (
 	timeNames = regexp.MustCompile(`(?i)^(minutes|hours|days|weeks|months|years)$|(Minutes|Hours|Days|Weeks|Months|Years|_minutes|_hours|_days|_weeks|_months|_years)$`)
 	ofShare   = regexp.MustCompile(`(?i)percent|pct|rate|share|factor|multipl`)
 	payNames  = regexp.MustCompile(`(?i)fee|pay|amount|price|cost|charge|per`)
-	pays      = regexp.MustCompile(`(?i)\b(pay(s|ing|ments?)?|transfers?|remits?|refunds?|reimburses?|compensates?|deposits?|wires?)\b`)
-	numerals  = regexp.MustCompile(`(?i)\b(hundreds?|thousands?|lakhs?|crores?|milli[a-z]*|[a-z]+illions?|twice|thrice|doubled?|tripled?|[a-z]+fold)\b`)
+	pays      = regexp.MustCompile(`(?i)\b(pay(s|ing|ments?|able)?|paid|ow(es?|ing|ed)|transfers?|remits?|refunds?|reimburses?|compensates?|deposits?|wires?)\b`)
+	numerals  = regexp.MustCompile(`(?i)\b(hundreds?|thousands?|lakhs?|crores?|milli[a-z]*|[a-z]+illions?|grand|mille|tsd|mio|mln|bln|twice|thrice|doubled?|tripled?|[a-z]+fold)\b`)
 	scales    = regexp.MustCompile(`(?i)\b(mille|thou|tsd|mil{1,2}|mm|mn|mrd|mio|mln|bln|bn|tn|dozens?|grand|times|percent|[kmbx])\b|[%*^]`)
 	goesOn    = regexp.MustCompile(`^[\s.,]*\p{N}`) // a figure
 	signs     = regexp.MustCompile(`(?i)\p{Sc}|\b(dollars?|euros?|francs?|pounds?|pesos?|krone[rn]?|krona|kronor|rupees?|sterling|yuan|yen|cents?|bucks?)\b|\b[km]?(usd|eur|gbp|jpy|chf|cny|inr|aud|nzd|sgd|hkd|sek|nok|dkk)[a-z]?\b`)

@@ -77,13 +77,15 @@ func (t *Command) reinvites(o *Offer) error {
 func agreesToTerms(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 	body := t.Message.Body.(*performatives.CounterBody) //nolint:errcheck,forcetypeassert // its act says so
 	p := escalation.Pledge{Bodies: []jsontext.Value{t.Message.RawBody}, Terms: performatives.HashOf(body.Terms)}
-	if o := t.Offer; o != nil && o.IsProposal() {
+	if o := t.Offer; o != nil && t.Phase != Invited {
 		own := &Offer{
 			Type: cmp.Or(body.Type, o.Type), Subject: cmp.Or(body.Subject, o.Subject), Schema: t.SchemaFor(t.Message), Body: t.Message.RawBody,
 			Line: o.Line, Side: t.Side, To: t.Message.Recipient,
 		}
-		p.Threads, p.Frame = []escalation.Thread{t.threadOf(o), t.threadOf(own)}, t.frameOf(own, t.Side)
-		p.Frame.Category = cmp.Or(p.Frame.Category, t.frameOf(o, t.Side).Category)
+		if p.Frame = t.frameOf(own, t.Side); o.IsProposal() {
+			p.Threads = []escalation.Thread{t.threadOf(o), t.threadOf(own)}
+			p.Frame.Category = cmp.Or(p.Frame.Category, t.frameOf(o, t.Side).Category)
+		}
 	}
 	return p, true
 }

@@ -61,7 +61,7 @@ func (t *Command) pledge(bound *escalation.Bound) (escalation.Pledge, bool) {
 		p.Commitment, p.CommitmentTerms, p.Frame = nil, "", nil
 		return p, limited
 	}
-	p.Side, p.At = t.Side, t.At
+	p.Side, p.Opened, p.At = t.Side, t.Created, t.At
 	return p, limited
 }
 
@@ -155,7 +155,11 @@ func (t *Command) agreedAlready(b *escalation.Bound, p escalation.Pledge) string
 
 // framed reports whether a proposal is in the thread, and with whom, that a bound was approved for. Its body may be compact.
 func (s *State) framed(o *Offer, side performatives.Agent, b *escalation.Bound) bool {
-	return b.Frame == nil || o.Type == b.Frame.Type && o.Subject == b.Frame.Subject && s.with(o, side) == b.Frame.With
+	if b.Frame == nil {
+		return true
+	}
+	with := s.with(o, side)
+	return o.Type == b.Frame.Type && o.Subject == b.Frame.Subject && (with == b.Frame.With || with == "" || b.Frame.With == "")
 }
 
 // threadsOf is the thread of a proposal, or of the one that a commitment carries out; none

@@ -44,8 +44,12 @@ func (l *List) dropExpired(now time.Time) (dropped []performatives.SessionID) {
 	}
 	var rows []uint32
 	for r := range l.table.all.values() {
-		if over[l.table.rows[r].page] {
+		switch row := &l.table.rows[r]; {
+		case !over[row.page]:
+		case row.state.Over():
 			rows = append(rows, r)
+		default: // it has been opened anew
+			row.page = 0
 		}
 	}
 	for _, r := range rows {

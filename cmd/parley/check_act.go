@@ -55,11 +55,11 @@ func checkAnswer() *cobra.Command {
 				return client.Receipt{}, usage(errors.New("join and read it first, by 'parley check join' and 'parley check show', or name the offer: --offer ID"))
 			}
 			if f.Offer = cmp.Or(text(cmd, "offer"), check.Reference); f.Offer == "" && check.Proposal != nil {
-				f.Offer = check.Proposal.Proposal
+				return client.Receipt{}, usage(notDelegated(check.Proposal.Proposal))
 			}
 			return s.Report(ctx, f)
 		})
-	cmd.Flags().String("offer", "", "`ID` of the offer that was checked (default: the one that was delegated, else the one at stake)")
+	cmd.Flags().String("offer", "", "`ID` of the offer that was checked (default: the one that was delegated)")
 	cmd.Flags().StringVar(&f.Assessment, "assessment", "", "the result in a `WORD`: compliant, non-compliant, inconclusive or another")
 	cmd.Flags().StringVar(&f.Details, "details", "", "`TEXT` that explains the assessment")
 	cmd.Flags().StringArrayVar(&f.Conditions, "condition", nil, "`TEXT` of a condition for the assessment; can be repeated")
@@ -101,6 +101,10 @@ func offerFlag(cmd *cobra.Command) {
 	cmd.Flags().String("offer", "", "`ID` of the offer, as 'parley check show' has it (default: the one that was delegated, if it is still at stake)")
 }
 
+func notDelegated(offer string) error {
+	return fmt.Errorf("the offer at stake is %s, which was not delegated, and may be newer than what you have read: --offer %[1]s", offer)
+}
+
 // answering is acting on the offer that was delegated, or on one that is named: the one at stake may be newer than what
 // the user has read.
 func answering(use, short, example string, send func(ctx context.Context, s *client.Session, offer string) (client.Receipt, error)) *cobra.Command {
@@ -113,7 +117,7 @@ func answering(use, short, example string, send func(ctx context.Context, s *cli
 				return client.Receipt{}, err
 			}
 			if offer != check.Reference {
-				return client.Receipt{}, usage(fmt.Errorf("the offer at stake is %s, which was not delegated, and may be newer than what you have read: --offer %[1]s", offer))
+				return client.Receipt{}, usage(notDelegated(offer))
 			}
 		}
 		return send(ctx, s, offer)

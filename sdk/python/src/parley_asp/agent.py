@@ -258,6 +258,8 @@ class Agent(Generic[T]):
                 return await asyncio.wait_for(asyncio.shield(final), _left(ends_at, 0))
             return work.last if work.last is not None else await asyncio.wait_for(self.deal(session), SOON)
         except (TimeoutError, asyncio.TimeoutError):
+            if ends_at is None:
+                raise
             raise NoAnswer(f"the broker has not answered within {timeout} s: the same call again is safe") from None
         finally:
             ends.cancel()
@@ -475,6 +477,7 @@ class Agent(Generic[T]):
             act = act_of(decision, deal)
             if isinstance(decision, Escalate) and act["body"].get("referenceId"):
                 self._asked_before(deal, act["body"]["referenceId"])
+            before = len(work.entries)
             if said >= MOST_IN_A_ROW:
                 raise LoopError(f"{said} acts in a row, the last {act['performative']}: nobody else has said anything")
             try:
@@ -496,7 +499,6 @@ class Agent(Generic[T]):
                     "%s in %s is refused: %s", act["performative"], session, refused
                 )
                 return
-            before = len(work.entries)
             deal = await self._look_past(session, work, deal.head)
             if any(e["sender"]["agentId"] != deal.me for e in work.entries[before:]):
                 said, next_ = 0, None
