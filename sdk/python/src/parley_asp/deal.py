@@ -334,7 +334,9 @@ class Deal(Generic[T]):
             elif newest and _by(e) == target:
                 refers = body.get("referenceId") == found.id
                 if e["performative"] == "INFORM" and body.get("type") == "result":
-                    if found.about and isinstance(data := body.get("data"), dict) and (data.get("referenceId") or found.about) != found.about:
+                    data = body.get("data")
+                    of = data.get("referenceId") if isinstance(data, dict) else None
+                    if found.about and of and of != found.about:
                         continue  # it is about another offer
                     found = _with(found, status="done", result=body.get("data"))
                 elif e["performative"] in ("REJECT", "WITHDRAW") and refers:
