@@ -107,7 +107,10 @@ func (s *State) sideOf(a performatives.Agent) performatives.Agent {
 // notesAgreed notes that a proposal is agreed whose terms a human has approved exactly.
 func (t *Command) notesAgreed(o *Offer) {
 	for _, side := range []performatives.Agent{o.Side, t.Side} {
-		b, _ := t.bounds.Get(side)
+		b, bound := t.bounds.Get(side)
+		if !bound {
+			continue
+		}
 		p := t.pledgeOf(o, side)
 		if b = b.For(p); b != nil && b.TermsHash != "" && b.TermsHash == p.Terms && t.framed(o, side, b) {
 			t.agreedBy(b.Escalation, o.ID)
