@@ -32,7 +32,7 @@ func agreesToOffer(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 	if t.Offer == nil {
 		return escalation.Pledge{}, false
 	}
-	return t.pledgeOf(t.Offer, t.Side), true
+	return t.pledgeOf(t.Offer), true
 }
 
 func accepted(t *Command) {

@@ -15,7 +15,7 @@ func (t *Command) mayOblige(item *escalation.Item, ruling performatives.RulingDa
 	if atStake == nil || ruling.Decision != performatives.Approved || !t.From.Limited || t.event.Replayed {
 		return nil
 	}
-	p := t.pledgeOf(atStake, item.Principal)
+	p := t.pledgeOf(atStake)
 	p.Side = item.Principal
 	var named []escalation.Amount
 	var unread string
@@ -53,7 +53,7 @@ func (t *Command) approvedAsShown(item *escalation.Item, o *Offer, granted perfo
 		return ""
 	}
 	alone := escalation.Bound{RulingsAuthority: granted, Strict: !t.Before(3), Amounts: amountsOf(item)}
-	if alone.Exceeded(t.pledgeOf(o, item.Principal)) != nil { // without a side it judges the bounds alone
+	if alone.Exceeded(t.pledgeOf(o)) != nil { // without a side it judges the bounds alone
 		return ""
 	}
 	return cmp.Or(commitmentTerms(o), item.Terms)

@@ -175,7 +175,7 @@ func commitsTo(t *Command, _ *escalation.Bound) (escalation.Pledge, bool) {
 	if body.Outcome == outcomeRejected || body.ReferenceID != "" && t.Offer == nil {
 		return escalation.Pledge{}, false
 	}
-	return t.pledgeOf(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}, t.Side), true
+	return t.pledgeOf(&Offer{Kind: aCommitment, Body: t.Message.RawBody, Supersedes: body.ReferenceID}), true
 }
 
 const outcomeRejected = "rejected"

@@ -105,7 +105,7 @@ func (t *Command) mayConfirm(item *escalation.Item, ruling performatives.RulingD
 	if bound.Empty() {
 		return nil
 	}
-	if more := bound.Exceeded(t.pledgeOf(offer, t.Side)); more != nil {
+	if more := bound.Exceeded(t.pledgeOf(offer)); more != nil {
 		return Refuse(AuthorityExceeded, "you approve %s, and of what was agreed %s: approve it as it is, or deny it", &bound, more.Why).
 			With(map[string]any{"escalationId": item.ID, "authority": granted})
 	}

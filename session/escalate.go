@@ -45,7 +45,7 @@ func (t *Command) newItem(id escalation.ID, by, side performatives.Agent, body *
 		item.Route, item.Due, paths = r, r.Levels[len(r.Levels)-1].Due, r.Amounts
 	}
 	if o != nil {
-		item.Offer, item.Terms = o.ID, t.pledgeOf(o, t.Side).Terms
+		item.Offer, item.Terms = o.ID, t.pledgeOf(o).Terms
 		item.Amount, item.Unreadable = t.amountAtStake(o, paths)
 	}
 	return item
@@ -182,7 +182,7 @@ func (s *State) amountAtStake(o *Offer, paths []string) (highest *escalation.Amo
 			highest = found
 		}
 	}
-	p := s.pledgeOf(o, "")
+	p := s.pledgeOf(o)
 	for _, body := range p.Bodies {
 		look(body, paths)
 	}

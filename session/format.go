@@ -61,7 +61,9 @@ package session
 //   - In convergent/1 a COMMIT after a terminal rejection names no offer that is over.
 //
 // Rules that only refuse a new act, and change no state, need no format: a replay skips them (Event.Replayed).
-//   - An invitation whose validUntil has passed is refused (propose.go).
+//   - An invitation whose validUntil has passed is refused (propose.go, counter.go).
+//   - An approval of exact terms is of what the proposal says besides them, and of one agreement (pledge.go); what a commitment
+//     adds to them is read strictly (escalation/owed.go).
 //   - An amendment leaves an obligation to its party (amendment.go).
 //   - A COMMIT changes no agreed term; where nobody accepts it, it obliges its sender only (commit.go).
 //   - Rulings hold for what commitments and amendments add, and denials for what is offered (pledge.go).

@@ -14,7 +14,7 @@ import (
 
 // pledgeOf is what agreeing to an offer agrees to: of a commitment also its escrow,
 // and the proposal that it carries out.
-func (s *State) pledgeOf(o *Offer, side performatives.Agent) escalation.Pledge {
+func (s *State) pledgeOf(o *Offer) escalation.Pledge {
 	p := escalation.Pledge{Bodies: []jsontext.Value{o.Body}}
 	if o.ID != "" {
 		p.Offers = []string{o.ID}
@@ -31,7 +31,7 @@ func (s *State) pledgeOf(o *Offer, side performatives.Agent) escalation.Pledge {
 		p.Bodies, p.Offers = append(p.Bodies, of.Body), append(p.Offers, of.ID)
 	}
 	if of.IsProposal() {
-		p.Terms, p.Threads, p.Frame = performatives.HashOf(of.Terms), s.threadsOf(of), s.frameOf(of, side)
+		p.Terms, p.Threads = performatives.HashOf(of.Terms), s.threadsOf(of)
 	}
 	return p
 }
@@ -62,6 +62,9 @@ func (t *Command) pledge(bound *escalation.Bound) (escalation.Pledge, bool) {
 		return p, limited
 	}
 	p.Side, p.Opened, p.At = t.Side, t.Created, t.At
+	if of := t.proposalOf(t.Offer); p.Frame == nil && of != nil {
+		p.Frame = t.frameOf(of, t.Side)
+	}
 	return p, limited
 }
 
@@ -111,7 +114,7 @@ func (t *Command) notesAgreed(o *Offer) {
 		if !bound {
 			continue
 		}
-		p := t.pledgeOf(o, side)
+		p := t.pledgeOf(o)
 		if b = b.For(p); b != nil && b.TermsHash != "" && b.TermsHash == p.Terms && t.framed(o, side, b) {
 			t.agreedBy(b.Escalation, o.ID)
 		}
@@ -165,13 +168,20 @@ func (s *State) framed(o *Offer, side performatives.Agent, b *escalation.Bound) 
 	return o.Type == b.Frame.Type && o.Subject == b.Frame.Subject && (with == b.Frame.With || with == "" || b.Frame.With == "")
 }
 
-// threadsOf is the thread of a proposal, or of the one that a commitment carries out; none
-// where there is none.
-func (s *State) threadsOf(o *Offer) []escalation.Thread {
+// proposalOf is a proposal, or the one that a commitment carries out; nil where there is none.
+func (s *State) proposalOf(o *Offer) *Offer {
 	if o != nil && o.Kind == aCommitment {
 		o, _ = s.Offer(o.Supersedes)
 	}
 	if o == nil || !o.IsProposal() {
+		return nil
+	}
+	return o
+}
+
+// threadsOf is the thread of that proposal; none where there is none.
+func (s *State) threadsOf(o *Offer) []escalation.Thread {
+	if o = s.proposalOf(o); o == nil {
 		return nil
 	}
 	return []escalation.Thread{s.threadOf(o)}

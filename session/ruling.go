@@ -220,12 +220,9 @@ func (t *Command) allow(item *escalation.Item) {
 		t.narrow(bound, t.threadsOf(o)[0], item.Principal) // mayApprove has seen to it
 	}
 	if all.TermsHash != "" && all.TermsHash == item.Terms {
-		p := t.pledgeOf(o, item.Principal)
-		bound.Frame = p.Frame
-		for _, id := range p.Offers {
-			if of, _ := t.State.Offer(id); of.IsProposal() && of.Status == Accepted {
-				t.agreedBy(item.ID, id)
-			}
+		of := t.proposalOf(o) // whose terms these are
+		if bound.Frame = t.frameOf(of, item.Principal); of.Status == Accepted {
+			t.agreedBy(item.ID, of.ID)
 		}
 	}
 	t.bounds = t.bounds.With(item.Principal, bound)

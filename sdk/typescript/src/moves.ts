@@ -30,8 +30,12 @@ export function checked(decision: Act): Act {
 
 function exact(value: unknown, path: string): void {
   if (Array.isArray(value)) for (const [n, item] of value.entries()) exact(item, `${path}[${n}]`);
-  else if (isPlain(value)) for (const [name, member] of Object.entries(value)) exact(member, isExact(name) ? `${path}.${name}` : `a member of ${path}`);
-  else if (value === undefined) throw new TermsError(`${path} is undefined: give it a value, or leave it out`);
+  else if (isPlain(value)) {
+    for (const [name, member] of Object.entries(value)) {
+      exact(name, `a name in ${path}`);
+      exact(member, `${path}.${name}`);
+    }
+  } else if (value === undefined) throw new TermsError(`${path} is undefined: give it a value, or leave it out`);
   else if (!isExact(value)) throw new TermsError(`${path} is ${shown(value)}, which JSON cannot say exactly: send it as text`);
 }
 

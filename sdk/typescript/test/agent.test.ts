@@ -349,6 +349,7 @@ test('terms that JSON cannot say are refused before anything is sent', async () 
     [new Date(), /^terms is of class Date/],
     [['price', 60], /^terms is of class Array/],
     ['sixty', /^terms is the string sixty/],
+    [{ lots: { '\ud83d': 1 } }, /^a name in terms\.lots is the string/],
     [{ note: 'half of \ud83d' }, /^terms\.note is the string half of/],
   ];
   await using buys = agent({ url: 'http://127.0.0.1:1', token: BUYER });
