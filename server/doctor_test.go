@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"net"
@@ -165,13 +166,15 @@ func olderServer(t *testing.T, address string) string {
 			}
 			go func() {
 				defer in.Close()
-				first := make([]byte, 4<<10)
-				n, err := out.Read(first)
-				if err == nil {
-					_, err = in.Write(bytes.Replace(first[:n], version, []byte("2.11.9"), 1))
-				}
-				if err == nil {
-					io.Copy(in, out) //nolint:errcheck // one of them hangs up
+				// A server says its version again once the client is let in.
+				for lines := bufio.NewReader(out); ; {
+					line, err := lines.ReadBytes('\n')
+					if bytes.HasPrefix(line, []byte("INFO ")) {
+						line = bytes.Replace(line, version, []byte("2.11.9"), 1)
+					}
+					if _, failed := in.Write(line); err != nil || failed != nil {
+						return
+					}
 				}
 			}()
 			go func() {
