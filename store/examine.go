@@ -50,7 +50,7 @@ func Examine(ctx context.Context, nc *nats.Conn) (e Examination, err error) {
 	if e.Shards, err = shardsOf(ctx, js); err != nil {
 		return e, err
 	}
-	if e.Lost, err = lost(ctx, js); err != nil {
+	if e.Lost, _, err = lost(ctx, js); err != nil {
 		return e, err
 	}
 	if e.Keys, err = ReadKeyRecord(ctx, js); err != nil {

@@ -32,25 +32,30 @@ func keeps(name string) bool {
 
 func isTranscripts(name string) bool { return api.Unsharded(name) == api.SessionsStream }
 
-// lost are the streams that a store lacks, of those that it keeps.
-func lost(ctx context.Context, js jetstream.JetStream) ([]string, error) {
+// lost are the streams that a store lacks: those of which nothing else holds what was in them, and those that are
+// derived from transcripts. A start derives only what is about sessions that somebody acts in.
+func lost(ctx context.Context, js jetstream.JetStream) (kept, derived []string, err error) {
 	there, err := streamNames(ctx, js)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	shards, err := shardsOf(ctx, js)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	first := api.ShardName(api.SessionsStream, 0)
 	missing := map[string]bool{}
 	if there[first] {
 		known, err := js.Stream(ctx, first)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		for name := range strings.FieldsSeq(known.CachedInfo().Config.Metadata[keepsKey]) {
+		complete := known.CachedInfo().Config.Metadata[keepsKey]
+		for name := range strings.FieldsSeq(complete) {
 			missing[name] = keeps(name) && !there[name]
+		}
+		if complete != "" {
+			derived = derivedBy(shards)
 		}
 	}
 	for name := range there {
@@ -65,7 +70,17 @@ func lost(ctx context.Context, js jetstream.JetStream) ([]string, error) {
 		}
 	}
 	maps.DeleteFunc(missing, func(_ string, is bool) bool { return !is })
-	return slices.Sorted(maps.Keys(missing)), nil
+	derived = slices.DeleteFunc(derived, func(name string) bool { return there[name] })
+	return slices.Sorted(maps.Keys(missing)), derived, nil
+}
+
+// derivedBy are the streams that a store of as many shards derives from its transcripts.
+func derivedBy(shards int) []string {
+	all := []string{api.TimersStream, api.EscalationsStream}
+	for n := range max(1, shards) {
+		all = append(all, api.ShardName(api.IndexStream, n), api.ShardName(api.InboxStream, n))
+	}
+	return all
 }
 
 // refuseLost returns ErrLost unless all that the store keeps is there, or is known to be lost.
@@ -73,15 +88,15 @@ func (s *Store) refuseLost(ctx context.Context) error {
 	if s.o.Restoring {
 		return nil
 	}
-	names, err := lost(ctx, s.js)
+	names, derived, err := lost(ctx, s.js)
 	if err != nil {
 		return err
 	}
 	if len(s.o.Lost) > 0 && len(names) == 0 {
 		s.o.Log.Warn("the store has lost nothing: leave --accept-lost out, or the next loss is accepted too")
 	}
-	if err := s.warnDerived(ctx); err != nil {
-		return err
+	for _, name := range derived {
+		s.o.Log.Error("the store has lost a stream, and an empty one is made: restore a backup. 'parley session audit' says what is missing", zap.String("stream", name))
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(s.o.Lost, name) })
 	if len(names) > 0 {
@@ -119,23 +134,4 @@ func streamNames(ctx context.Context, js jetstream.JetStream) (map[string]bool, 
 		there[name] = true
 	}
 	return there, list.Err()
-}
-
-// warnDerived warns of streams that are derived from transcripts, and are gone: a start derives only what is about sessions
-// that somebody acts in.
-func (s *Store) warnDerived(ctx context.Context) error {
-	there, err := streamNames(ctx, s.js)
-	if err != nil || !there[api.SessionsStream] {
-		return err
-	}
-	known, err := s.js.Stream(ctx, api.SessionsStream)
-	if err != nil || known.CachedInfo().Config.Metadata[keepsKey] == "" { // it was not complete yet
-		return err
-	}
-	for _, name := range []string{api.IndexStream, api.TimersStream, api.EscalationsStream} {
-		if !there[name] {
-			s.o.Log.Error("the store has lost a stream, and an empty one is made: restore a backup. 'parley session audit' says what is missing", zap.String("stream", name))
-		}
-	}
-	return nil
 }

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/parley-asp/parley/api"
@@ -31,6 +33,26 @@ func Obligations(list []api.ObligationRow, s Style) string {
 	return table(s, "nothing is carried out", []column{
 		{"SESSION", identifier}, {"OBLIGATION", fixed}, {"STATUS", fixed}, {"BY", fixed}, {"UNTIL (UTC)", fixed}, {"STILL DUE", optional}, {"ACTION", flexible},
 	}, rows)
+}
+
+// Deliveries lists what was delivered, and waits for an answer.
+func Deliveries(list []api.ObligationView, s Style) string {
+	p := &page{Style: s}
+	for _, o := range list {
+		d, names := o.Delivery, newNamer()
+		if d == nil {
+			continue
+		}
+		much := "all that is due"
+		if d.Quantity != nil {
+			much = strings.TrimSpace(number(*d.Quantity) + " " + o.Unit)
+		}
+		p.put(0, 2, loud("delivered of "+o.Commitment+"/"+o.ID), said(": "+much+", by "+names.of(d.By).name), hushed(fmt.Sprintf(", entry %d", d.Sequence)))
+		for _, e := range d.Evidence {
+			p.put(2, 4, said(strings.Join(slices.DeleteFunc([]string{e.Kind, e.Note, string(e.Digest), e.URI}, func(part string) bool { return part == "" }), "  ")))
+		}
+	}
+	return p.String()
 }
 
 // worth is what an obligation is worth, after its action; "" for nothing.

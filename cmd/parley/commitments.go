@@ -67,7 +67,7 @@ func commitmentsShow() *cobra.Command {
 				for _, o := range deal.Obligations {
 					all = append(all, api.ObligationRowOf(deal.Session, deal.Purpose, o))
 				}
-				return show(cmd, deal.Obligations, func(s render.Style) string { return render.Obligations(all, s) })
+				return show(cmd, deal.Obligations, func(s render.Style) string { return render.Obligations(all, s) + render.Deliveries(deal.Obligations, s) })
 			})
 		},
 	}
@@ -127,14 +127,21 @@ func named(deal api.Snapshot, name string) (api.ObligationView, error) {
 	return api.ObligationView{}, usage(fmt.Errorf("there is no obligation %s: want %s", name, anyOf(all)))
 }
 
-// delivered finds what was delivered of an obligation and waits for an answer.
-func delivered(deal api.Snapshot, name string) (string, error) {
+// entryFlag adds --entry, the delivery that the user has read: a newer one may have taken its place.
+func entryFlag(cmd *cobra.Command) *uint64 {
+	return cmd.Flags().Uint64("entry", 0, "`NUMBER` of the delivery's entry, as 'parley commitments show' has it: refused if a newer one\nhas taken its place (default: what waits for an answer)")
+}
+
+// delivered finds what was delivered of an obligation and waits for an answer; 0 is any entry.
+func delivered(deal api.Snapshot, name string, entry uint64) (string, error) {
 	o, err := named(deal, name)
-	if err == nil && o.Delivery == nil {
-		err = fmt.Errorf("nothing that was delivered of %s waits for an answer: it is %s", name, o.Status)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
+	case o.Delivery == nil:
+		return "", fmt.Errorf("nothing that was delivered of %s waits for an answer: it is %s", name, o.Status)
+	case entry != 0 && o.Delivery.Sequence != entry:
+		return "", fmt.Errorf("what was delivered of %s, and waits for an answer, is entry %d: read it first, by 'parley commitments show'", name, o.Delivery.Sequence)
 	}
 	return o.Delivery.Reference, nil
 }
@@ -209,11 +216,11 @@ func commitmentsFulfil() *cobra.Command {
 func commitmentsAccept() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "accept ID OBLIGATION", Short: "accept what was delivered", Args: args(cobra.ExactArgs(2)),
-		Example: "  parley commitments accept " + exampleSession + " k1/0 --quantity 45" + asCron,
+		Example: "  parley commitments accept " + exampleSession + " k1/0 --entry 9 --quantity 45" + asCron,
 	}
-	quantity := quantityFlag(cmd, "how much of it is accepted, a `NUMBER` (default all)")
+	quantity, entry := quantityFlag(cmd, "how much of it is accepted, a `NUMBER` (default all)"), entryFlag(cmd)
 	return saysOf(cmd, func(deal api.Snapshot, args []string) (performatives.Body, error) {
-		reference, err := delivered(deal, args[0])
+		reference, err := delivered(deal, args[0], *entry)
 		return &performatives.AcceptBody{ReferenceID: reference, Quantity: quantity()}, err
 	})
 }
@@ -227,11 +234,12 @@ func commitmentsReject() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&code, "code", "unspecified", "why, for programs: `CODE` late, incomplete, mismatch, evidence_missing or unspecified")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, in a `TEXT` for people")
+	entry := entryFlag(cmd)
 	return saysOf(cmd, func(deal api.Snapshot, args []string) (performatives.Body, error) {
 		if reason == "" {
 			return nil, usage(errors.New("say why: --reason TEXT"))
 		}
-		reference, err := delivered(deal, args[0])
+		reference, err := delivered(deal, args[0], *entry)
 		return &performatives.RejectBody{ReferenceID: reference, Code: code, Reason: reason, Retryable: true}, err
 	})
 }

@@ -53,7 +53,15 @@ func TestCommitments(t *testing.T) {
 	runs(failed, beta, "commitments", "fulfil", id, "k1/cups", "--quantity", "101")
 	runs(done, beta, "commitments", "fulfil", id, "k1/cups", "--quantity", "60", "--evidence", note, "--kind", "delivery-note")
 	runs(misuse, alpha, "commitments", "reject", id, "k1/cups")
-	runs(done, alpha, "commitments", "accept", id, "k1/cups")
+	if shown, want := runs(done, alpha, "commitments", "show", id), "delivered of k1/cups: 60 boxes, by beta, entry 5"; !strings.Contains(shown, want) || !strings.Contains(shown, "note.txt") {
+		t.Errorf("it shows what was delivered without %q:\n%s", want, shown)
+	}
+	for _, act := range [][]string{{"accept"}, {"reject", "--reason", "late"}} {
+		if said := runs(failed, alpha, append([]string{"commitments", act[0], id, "k1/cups", "--entry", "4"}, act[1:]...)...); !strings.Contains(said, "is entry 5") {
+			t.Errorf("%s of a delivery that does not wait says %s", act[0], said)
+		}
+	}
+	runs(done, alpha, "commitments", "accept", id, "k1/cups", "--entry", "5")
 	runs(done, beta, "commitments", "amend", id, "k1", "--terms", later)
 	runs(done, alpha, "say", id, "accept", "amendment-7")
 	shown := runs(done, alpha, "commitments", "ls")

@@ -671,7 +671,7 @@ function committedBefore<T>(deal: Deal<T>, { performative, reference, fills }: A
   return made !== undefined && made.mine && ['terms', 'outcome'].every((name) => canonical({ [name]: made.raw[name] }) === canonical({ [name]: fills[name] }));
 }
 
-/** A WITHDRAW of the delegation about another offer, before a DELEGATE to the same agent; then the handler decides again. */
+/** A WITHDRAW of the delegation about another offer, which comes before a DELEGATE to the same agent. */
 function takesBack<T>(deal: Deal<T>, decision: Act): Act {
   const target = decision.performative === 'DELEGATE' ? decision.fills['targetAgent'] : undefined;
   const standing = typeof target === 'string' ? deal.delegation(target) : undefined;

@@ -685,7 +685,7 @@ def _left(ends_at: float | None, least: float) -> float | None:
 
 
 def _takes_back(decision: Act, deal: Deal[Any]) -> Act:
-    """A WITHDRAW of the delegation about another offer, before a DELEGATE to the same agent; then the handler decides again."""
+    """A WITHDRAW of the delegation about another offer, which comes before a DELEGATE to the same agent."""
     if not isinstance(decision, Delegate):
         return decision
     standing = deal.delegation(decision.target)
