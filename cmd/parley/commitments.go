@@ -58,7 +58,7 @@ func commitmentsLs() *cobra.Command {
 
 func commitmentsShow() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "show ID", Short: "show the obligations of a session", Args: args(cobra.ExactArgs(1)),
+		Use: "show ID", Short: "show the obligations of a session, and what was delivered", Args: args(cobra.ExactArgs(1)),
 		Example:           "  parley commitments show " + exampleSession + asSeller,
 		ValidArgsFunction: completeFirst(completeSessions),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,7 +67,9 @@ func commitmentsShow() *cobra.Command {
 				for _, o := range deal.Obligations {
 					all = append(all, api.ObligationRowOf(deal.Session, deal.Purpose, o))
 				}
-				return show(cmd, deal.Obligations, func(s render.Style) string { return render.Obligations(all, s) + render.Deliveries(deal.Obligations, s) })
+				return show(cmd, deal.Obligations, func(s render.Style) string {
+					return render.Obligations(all, s) + render.Deliveries(deal.Obligations, s)
+				})
 			})
 		},
 	}

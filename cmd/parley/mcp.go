@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -52,7 +53,7 @@ func runMCP(cmd *cobra.Command, _ []string) error {
 
 // stdio serves until the assistant closes standard input, or interrupts.
 func stdio(ctx context.Context, server *mcp.Server) error {
-	err := server.Run(ctx, &mcp.StdioTransport{})
+	err := mcpgateway.Stdio(ctx, server, os.Stdin, os.Stdout)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was interrupted
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/broker/custody"
+	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/session"
 )
@@ -42,11 +44,28 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+w.token)
 	answer, err := w.next.RoundTrip(r)
-	if err == nil && answer.StatusCode == http.StatusUnauthorized {
-		answer.Body.Close() //nolint:errcheck // it is not read
-		return nil, custody.ErrToken
+	if err == nil {
+		if err = refusedBy(answer); err != nil {
+			answer.Body.Close() //nolint:errcheck // it is not read
+			return nil, err
+		}
 	}
 	return answer, err
+}
+
+// refusedBy is why the gateway did not pass a request on. To the client of the SDK it was never sent: any other error
+// ends the connection, and with it what else is asked.
+func refusedBy(answer *http.Response) error {
+	switch answer.StatusCode {
+	case http.StatusUnauthorized:
+		return custody.ErrToken
+	case http.StatusRequestEntityTooLarge:
+		return session.RefuseTooLarge(gateway.MaxBody, "what is sent at once has at most %d bytes", gateway.MaxBody)
+	case http.StatusTooManyRequests:
+		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // it is a number
+		return api.RateLimited("requests", time.Duration(seconds)*time.Second, "too many requests, or too many at once; nothing was said")
+	}
+	return nil
 }
 
 // A forwarder passes requests on.
@@ -77,8 +96,12 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 				return s.ReadResource(ctx, &mcp.ReadResourceParams{URI: r.Params.URI})
 			})
 		case *mcp.ListResourcesRequest:
+			params := &mcp.ListResourcesParams{}
+			if r.Params != nil {
+				params.Cursor = r.Params.Cursor
+			}
 			return f.try(ctx, true, func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
-				return s.ListResources(ctx, &mcp.ListResourcesParams{Cursor: r.Params.Cursor})
+				return s.ListResources(ctx, params)
 			})
 		default:
 			return next(ctx, method, r)
@@ -125,6 +148,9 @@ func (f *forwarder) try(ctx context.Context, again bool, do func(context.Context
 		}
 		if answer, is := errors.AsType[*jsonrpc.Error](err); err == nil || is && !slices.Contains(unanswered, answer.Code) {
 			return res, err
+		}
+		if refusal, is := errors.AsType[*session.Refusal](err); is {
+			return nil, refusal
 		}
 		if ctx.Err() == nil {
 			f.drop(s)
