@@ -92,7 +92,7 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			return res, err
 		case *mcp.ReadResourceRequest:
-			return f.try(ctx, true, func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
+			return f.read(ctx, func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
 				return s.ReadResource(ctx, &mcp.ReadResourceParams{URI: r.Params.URI})
 			})
 		case *mcp.ListResourcesRequest:
@@ -100,7 +100,7 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 			if r.Params != nil {
 				params.Cursor = r.Params.Cursor
 			}
-			return f.try(ctx, true, func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
+			return f.read(ctx, func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
 				return s.ListResources(ctx, params)
 			})
 		default:
@@ -128,6 +128,15 @@ func (t tool) repeatable(args []byte) bool {
 	return t.hints == reads || json.Unmarshal(args, &has) == nil && has.Key != ""
 }
 
+// read reads a resource, or which there are.
+func (f *forwarder) read(ctx context.Context, do func(context.Context, *mcp.ClientSession) (mcp.Result, error)) (mcp.Result, error) {
+	res, err := f.try(ctx, true, do)
+	if refusal, is := errors.AsType[*session.Refusal](err); is {
+		return nil, refusedError(refusal)
+	}
+	return res, err
+}
+
 // patience is how long a call takes at most, with all its repeats: clients give up after a minute.
 const patience = api.LongestWait + 5*time.Second
 
@@ -146,8 +155,11 @@ func (f *forwarder) try(ctx context.Context, again bool, do func(context.Context
 		if connected {
 			res, err = do(ctx, s)
 		}
-		if answer, is := errors.AsType[*jsonrpc.Error](err); err == nil || is && !slices.Contains(unanswered, answer.Code) {
-			return res, err
+		if err == nil {
+			return res, nil
+		}
+		if answer, is := errors.AsType[*jsonrpc.Error](err); is && !slices.Contains(unanswered, answer.Code) {
+			return nil, answer
 		}
 		if refusal, is := errors.AsType[*session.Refusal](err); is {
 			return nil, refusal
@@ -156,8 +168,6 @@ func (f *forwarder) try(ctx context.Context, again bool, do func(context.Context
 			f.drop(s)
 		}
 		switch {
-		case errors.Is(err, custody.ErrToken):
-			return nil, custody.ErrToken
 		case !again && !connected:
 			return nil, session.Refuse(session.Unavailable, "nothing was said, for the broker cannot be reached: %v", err)
 		case !again: // it may have been said

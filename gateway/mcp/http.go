@@ -203,6 +203,11 @@ func callsIn(body []byte) (n int, err error) {
 // codeRefused is that of a JSON-RPC error for what the broker does not take now.
 const codeRefused = -32000
 
+// refusedError is a refusal as a JSON-RPC error, of what is no tool.
+func refusedError(r *session.Refusal) error {
+	return &jsonrpc.Error{Code: codeRefused, Message: string(r.Code) + ": " + r.Message}
+}
+
 // refuse answers a request that exceeds the caller's limits.
 func (h *handler) refuse(w http.ResponseWriter, err error) {
 	refusal := h.o.Service.Refusal(err)

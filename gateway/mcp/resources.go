@@ -63,7 +63,7 @@ func (g *server) resource(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp
 	if err != nil {
 		refusal := c.refusal(err)
 		if errors.Is(refusal, session.Busy()) {
-			return nil, errors.New(refusal.Message)
+			return nil, refusedError(refusal)
 		}
 		return nil, mcp.ResourceNotFoundError(uri)
 	}
@@ -94,7 +94,7 @@ func (g *server) listed(next mcp.MethodHandler) mcp.MethodHandler {
 		defer cancel()
 		page, err := ask(ctx, c, api.SessionList, api.ListSessions{Limit: maxResources})
 		if err != nil {
-			return nil, errors.New(c.refusal(err).Message)
+			return nil, refusedError(c.refusal(err))
 		}
 		list.Cacheable = callers
 		for _, s := range page.Sessions {

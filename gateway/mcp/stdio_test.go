@@ -77,6 +77,8 @@ func TestStdioRefuses(t *testing.T) {
 	}
 	asks(`{"jsonrpc":"2.0","id":3,"method":"resources/list"}`, `parley://one`)
 	asks(`{"jsonrpc":"2.0","id":4,"method":"resources/list","params":null}`, `parley://one`)
+	asks(`{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"parley://none"}}`, `"message":"Resource not found"`)
+	asks(`{"jsonrpc":"2.0","id":8,"method":"resources/read","params":{"uri":"parley://too often"}}`, `"message":"rate_limited: `)
 	asks(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"list_sessions","arguments":{"status":"too much"}}}`, `too_large`)
 	asks(`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"propose","arguments":{"subject":"too often"}}}`, `7000`)
 	close(go_)
