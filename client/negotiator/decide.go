@@ -43,11 +43,10 @@ func (p *Policy) Decide(s Situation) Decision {
 		return Decision{Act: Escalate, Code: "policy-ambiguous", Reason: why}
 	}
 	u, beyond := p.Utility(s.Offer)
-	acceptable := beyond == "" && u >= p.Reservation
 	counter := p.offer(s.Offer, target)
 	ours, _ := p.Utility(counter)
 	switch {
-	case acceptable && (u >= target || u >= ours || s.Last):
+	case p.Acceptable(s.Offer) && (u >= target || u >= ours || s.Last):
 		return Decision{Act: Accept, Reason: "the terms suit us"}
 	case s.Last && beyond != "":
 		return Decision{Act: Escalate, Code: "authority-limit", Reason: beyond + " is beyond the mandate, and this is the last turn"}
@@ -55,6 +54,17 @@ func (p *Policy) Decide(s Situation) Decision {
 		return Decision{Act: Reject, Reason: "the terms do not suit us"}
 	}
 	return Decision{Act: Counter, Terms: counter, Reason: "these terms suit us better"}
+}
+
+// Acceptable reports whether the policy agrees to terms in the end, without a human.
+func (p *Policy) Acceptable(terms map[string]any) bool {
+	for name := range p.Fixed {
+		if _, has := terms[name]; !has {
+			return false
+		}
+	}
+	u, beyond := p.Utility(terms)
+	return beyond == "" && p.unknown(terms) == "" && u >= p.Reservation
 }
 
 // Allows reports whether a COUNTER or PROPOSE with these terms keeps to the policy at a time.

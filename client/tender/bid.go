@@ -105,27 +105,26 @@ func (t *Tender) bid(n int, a performatives.Agent, view api.SessionView) Bid {
 }
 
 // A Rule says which bid is best: the one with the lowest or the highest number at a dotted
-// path into the terms, or else the one that is worth most by the policy.
+// path into the terms, or else the one that is worth most by the policy. A policy rules out what it would not agree to.
 type Rule struct {
 	Lowest, Highest string
 	Policy          *negotiator.Policy
 }
 
 // Value is what a bid is worth by the rule, more is better; false for one that cannot be
-// compared, or is beyond the policy.
+// compared, or that the policy rules out.
 func (r Rule) Value(b Bid) (float64, bool) {
-	if b.Terms == nil {
-		return 0, false
-	}
 	switch {
+	case b.Terms == nil, r.Policy != nil && b.Standing != Agreed && !r.Policy.Acceptable(b.Terms):
+		return 0, false
 	case r.Lowest != "":
 		n, ok := Number(b.Terms, r.Lowest)
 		return -n, ok
 	case r.Highest != "":
 		return Number(b.Terms, r.Highest)
 	case r.Policy != nil:
-		worth, beyond := r.Policy.Utility(b.Terms)
-		return worth, beyond == ""
+		worth, _ := r.Policy.Utility(b.Terms)
+		return worth, true
 	}
 	return 0, false
 }

@@ -311,3 +311,30 @@ func TestPolicy(t *testing.T) {
 		t.Error(p.standings())
 	}
 }
+
+// The best offer is one that the policy would agree to, whatever else it is compared by.
+func TestBestByPolicy(t *testing.T) {
+	t.Parallel()
+	policy, err := negotiator.Parse([]byte("issues: {price: {best: 100, worst: 500}}\nfixed: {currency: EUR}\nescalate: [penalties]\nreservation: 0.5\n"))
+	testkit.Must(t, err)
+	for name, c := range map[string]struct {
+		terms    map[string]any
+		standing tender.Standing
+		open     bool
+	}{
+		"suits":               {map[string]any{"price": 300.0, "currency": "EUR"}, tender.Offered, true},
+		"is ours":             {map[string]any{"price": 100.0}, tender.Agreed, true},
+		"below reservation":   {map[string]any{"price": 301.0, "currency": "EUR"}, tender.Offered, false},
+		"beyond the mandate":  {map[string]any{"price": 501.0, "currency": "EUR"}, tender.Offered, false},
+		"another currency":    {map[string]any{"price": 100.0, "currency": "USD"}, tender.Offered, false},
+		"no currency":         {map[string]any{"price": 100.0}, tender.Offered, false},
+		"a human's to decide": {map[string]any{"price": 100.0, "currency": "EUR", "penalties": "10000 a day"}, tender.Offered, false},
+		"an unknown term":     {map[string]any{"price": 100.0, "currency": "EUR", "exclusive": true}, tender.Offered, false},
+	} {
+		for _, rule := range []tender.Rule{{Policy: policy}, {Policy: policy, Lowest: "price"}, {Policy: policy, Highest: "price"}} {
+			if _, found := rule.Best([]tender.Bid{{Number: 1, Standing: c.standing, Terms: c.terms}}); found != c.open {
+				t.Errorf("what %s is the best by %+v: %t", name, rule, found)
+			}
+		}
+	}
+}
