@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -101,6 +102,8 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	side := sideOf(turn, a.Self)
 	offer, ours := offerOf(view, turn.Reference, side)
 	switch {
+	case turn.CounterpartyAct == performatives.Query.String():
+		return "", nil, errNotOurs
 	case turn.Reference == "":
 	case offer == nil:
 		return "", nil, errNotOurs
@@ -118,6 +121,9 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	if d.Act == Accept && unasked {
 		d = Decision{Act: Escalate, Code: "policy-ambiguous", Reason: "the public log would show the terms, and the policy does not say publish"}
 	}
+	if d.Act == Accept && Another(view, offer, side) {
+		d = Decision{Act: Escalate, Code: "policy-ambiguous", Reason: "the counter-offer has another subject, type or schema than our offer"}
+	}
 	d = a.ruled(view, turn.Reference, side, s, d)
 	if matched {
 		return d.Act, assessed(turn, bodyOf(turn, a.Policy, d), d), nil
@@ -126,6 +132,13 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 		return "", nil, err
 	}
 	return d.Act, bodyOf(turn, a.Policy, d), nil
+}
+
+// Another reports whether a counter-offer is of something else than the offer of a side that it replaces.
+func Another(view *api.SessionView, offer *api.OfferView, side performatives.Agent) bool {
+	return slices.ContainsFunc(view.Proposals, func(o api.OfferView) bool {
+		return o.Proposal == offer.Supersedes && o.From == side && (o.Subject != offer.Subject || o.Type != offer.Type || o.Schema != offer.Schema)
+	})
 }
 
 // offerOf finds an offer, and counts those of a side.

@@ -93,6 +93,36 @@ func TestNegotiatorsAgree(t *testing.T) {
 	}
 }
 
+// A counter-offer about something else is a human's to judge, and a question about an offer of its own makes it offer nothing.
+func TestNegotiatorAnother(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{Dev: true})
+	sells := agent(w, seller, "sell.yaml")
+	id := invite(w, "asp/1")
+	haggle(w, sells)
+	deal := w.Client(buyer).Session(id)
+	terms := map[string]any{"currency": "EUR", "price": 410, "deliveryDays": 20, "finish": "matte"}
+	_, err := deal.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "service-agreement", Subject: "cups", Terms: terms})
+	testkit.Must(t, err)
+	did := haggle(w, sells)
+	v := view(w, id)
+	ours := v.Proposals[len(v.Proposals)-1]
+	if len(did) != 1 || ours.From != seller {
+		t.Fatalf("it says %q", did)
+	}
+	_, err = deal.Say(w.Ctx, &performatives.QueryBody{QueryID: ours.Proposal, QueryType: "x", Subject: "again?"})
+	testkit.Must(t, err)
+	if did, err := sells.Step(w.Ctx); !errors.Is(err, negotiator.ErrLeft) {
+		t.Errorf("a question about its offer is answered %q: %v", did, err)
+	}
+	terms["price"] = 5000
+	_, err = deal.Counter(w.Ctx, ours.Proposal, client.Proposal{ID: "p2", Subject: "plates", Terms: terms})
+	testkit.Must(t, err)
+	if did, err := sells.Step(w.Ctx); err != nil || !strings.HasPrefix(did, "ESCALATE") {
+		t.Errorf("a counter-offer about plates is answered %q (%v)", did, err)
+	}
+}
+
 // An invitation that the agent's card forbids is declined, and nobody learns why.
 func TestNegotiatorDeclines(t *testing.T) {
 	t.Parallel()

@@ -57,20 +57,22 @@ func (p *Policy) Decide(s Situation) Decision {
 }
 
 // Acceptable reports whether the policy agrees to terms in the end, without a human.
-func (p *Policy) Acceptable(terms map[string]any) bool {
+func (p *Policy) Acceptable(terms map[string]any) bool { return p.worth(terms, p.Reservation) }
+
+// worth reports whether terms are the policy's to decide, within the mandate, and worth so much.
+func (p *Policy) worth(terms map[string]any, least float64) bool {
 	for name := range p.Fixed {
 		if _, has := terms[name]; !has {
 			return false
 		}
 	}
 	u, beyond := p.Utility(terms)
-	return beyond == "" && p.unknown(terms) == "" && u >= p.Reservation
+	return beyond == "" && p.unknown(terms) == "" && u >= least
 }
 
 // Allows reports whether a COUNTER or PROPOSE with these terms keeps to the policy at a time.
 func (p *Policy) Allows(terms map[string]any, time float64) bool {
-	u, beyond := p.Utility(terms)
-	return beyond == "" && p.unknown(terms) == "" && u >= p.target(time)-1e-9
+	return p.worth(terms, p.target(time)-1e-9)
 }
 
 // Utility is what terms are worth; beyond names a term that is beyond the mandate.
@@ -99,7 +101,7 @@ func (p *Policy) unknown(terms map[string]any) string {
 		switch {
 		case slices.Contains(p.Escalate, name):
 			return fmt.Sprintf("a human decides about %q", name)
-		case is && !reflect.DeepEqual(normal(fixed), normal(terms[name])):
+		case is && !reflect.DeepEqual(fixed, terms[name]):
 			return fmt.Sprintf("%q is not what it has to be", name)
 		case is || slices.Contains(p.Ignore, name):
 		case !known:
@@ -114,19 +116,6 @@ func (p *Policy) unknown(terms map[string]any) string {
 		}
 	}
 	return ""
-}
-
-// normal is a value as JSON has it.
-func normal(v any) any {
-	switch n := v.(type) {
-	case int:
-		return float64(n)
-	case int64:
-		return float64(n)
-	case uint64:
-		return float64(n)
-	}
-	return v
 }
 
 // offer makes terms that are worth a target: choices as the other side has them where that
@@ -145,9 +134,6 @@ func (p *Policy) with(theirs map[string]any, target float64) (terms map[string]a
 	terms = maps.Clone(p.Fixed)
 	if terms == nil {
 		terms = map[string]any{}
-	}
-	for name, v := range terms {
-		terms[name] = normal(v)
 	}
 	var weights, numbers, chosen float64
 	for name, issue := range p.Issues {

@@ -101,13 +101,36 @@ func TestEscalates(t *testing.T) {
 		"good": {good, false, "ACCEPT"}, "penalties": {with("penalties", "10%"), false, "ESCALATE"}, "unknown": {with("exclusive", true), false, "ESCALATE"},
 		"another currency": {with("currency", "USD"), false, "ESCALATE"}, "no number": {with("price", "cheap"), false, "ESCALATE"},
 		"too dear": {with("price", 900.0), false, "COUNTER"}, "too dear at the end": {with("price", 900.0), true, "ESCALATE"},
-		"poor at the end": {map[string]any{"currency": "EUR", "price": 690.0, "deliveryDays": 20.0, "finish": "glossy"}, true, "REJECT"},
-		"unknown number":  {map[string]any{"price": 400., "penalty": 10.}, false, "ESCALATE"},
-		"nothing said":    {map[string]any{}, false, "ESCALATE"},
+		"poor at the end":        {map[string]any{"currency": "EUR", "price": 690.0, "deliveryDays": 20.0, "finish": "glossy"}, true, "REJECT"},
+		"unknown number":         {map[string]any{"price": 400., "penalty": 10.}, false, "ESCALATE"},
+		"nothing said":           {map[string]any{}, false, "ESCALATE"},
+		"no currency":            {map[string]any{"price": 400.0, "deliveryDays": 3.0, "finish": "matte"}, false, "COUNTER"},
+		"no currency at the end": {map[string]any{"price": 400.0, "deliveryDays": 3.0, "finish": "matte"}, true, "REJECT"},
 	} {
 		if d := p.Decide(negotiator.Situation{Offer: c.offer, Time: 0.1, Last: c.last}); d.Act != c.act {
 			t.Errorf("%s is answered %+v, want %s", name, d, c.act)
 		}
+	}
+}
+
+// A fixed term may be anything that an offer can have.
+func TestFixed(t *testing.T) {
+	t.Parallel()
+	p, err := negotiator.Parse([]byte("issues: {price: {best: 1, worst: 2}}\nfixed: {payment: {days: 30, by: [sepa, 7]}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := p.Decide(negotiator.Situation{})
+	if !p.Allows(ours.Terms, 0) {
+		t.Errorf("it does not allow its own offer %v", ours.Terms)
+	}
+	terms := map[string]any{"price": 1.0, "payment": map[string]any{"days": 30.0, "by": []any{"sepa", 7.0}}}
+	if d := p.Decide(negotiator.Situation{Offer: terms}); d.Act != "ACCEPT" {
+		t.Errorf("its own terms are answered %+v", d)
+	}
+	delete(terms, "payment")
+	if p.Allows(terms, 0) || p.Acceptable(terms) {
+		t.Error("it allows an offer without a fixed term")
 	}
 }
 
@@ -117,6 +140,8 @@ func TestPolicyFaults(t *testing.T) {
 		"{}": "issues", "match: {accept: 10, reject: 20}": "match", "issues: {p: {best: 1}}": "best and worst", "issues: {p: {best: 1, worst: 1}}": "different", "issues: {p: {values: {a: 2}}}": "0 to 1",
 		"issues: {p: {best: 1, worst: 2, weight: -1}}": "weight", "reservation: 2\nissues: {p: {best: 1, worst: 2}}": "reservation",
 		"curve: 0\nissues: {p: {best: 1, worst: 2}}": "curve", "isues: {}": "isues", "issues: {p: {best: .nan, worst: 2}}": "different",
+		"issues: {p: {best: 1, worst: 2, step: .nan}}": "step", "issues: {p: {best: 1, worst: 2}}\nfixed: {p: 1}": "issues and fixed",
+		"type: no type!\nissues: {p: {best: 1, worst: 2}}": "type", "issues: {p: {best: 1, worst: 2}}\n---\nreservation: 0.5": "more than one document",
 	} {
 		if _, err := negotiator.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

@@ -6,11 +6,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -60,13 +62,17 @@ type seed struct {
 	Role      string   `json:"valencyRole"`
 }
 
-// isMatch reports whether an offer has no numbers, written out or in texts, but in its assessment, and obliges nobody.
+// isMatch reports whether an offer has no numbers, written out, in texts or in names, but in the reasoning of its
+// assessment; names no amount, and obliges nobody.
 func isMatch(terms map[string]any) bool {
-	if terms["obligations"] != nil {
-		return false
-	}
 	for name, value := range terms {
-		if name != "assessment" && numeric(value) {
+		assessed, is := value.(map[string]any)
+		if is = is && name == "assessment"; is {
+			assessed = maps.Clone(assessed)
+			delete(assessed, "reasoning")
+			value = assessed
+		}
+		if name == "obligations" && value != nil || numeric(value) || numeric(name) || escalation.NamesAmount(name) {
 			return false
 		}
 	}
@@ -78,11 +84,15 @@ func numeric(value any) bool {
 	case float64:
 		return true
 	case string:
-		return strings.ContainsAny(v, "0123456789")
+		return strings.ContainsFunc(v, unicode.IsNumber)
 	case []any:
 		return slices.ContainsFunc(v, numeric)
 	case map[string]any:
-		return slices.ContainsFunc(slices.Collect(maps.Values(v)), numeric)
+		for name, value := range v {
+			if numeric(name) || escalation.NamesAmount(name) || numeric(value) {
+				return true
+			}
+		}
 	}
 	return false
 }

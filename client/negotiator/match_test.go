@@ -30,6 +30,11 @@ func TestMatch(t *testing.T) {
 		{"a price", ``, `{"price":5}`, "peer", "peer", []string{"ESCALATE"}},
 		{"obligations", `"policy":{"execution":true}`, `{"obligations":[{"party":"agent://widgets.co/seller","action":"pay","verificationMethod":"by eye"}]}`, "peer", "peer", []string{"ESCALATE"}},
 		{"a price in words", ``, `{"offer":"5 EUR"}`, "peer", "peer", []string{"ESCALATE"}},
+		{"full-width digits", ``, `{"offer":"１０ EUR"}`, "peer", "peer", []string{"ESCALATE"}},
+		{"digits in a name", ``, `{"offer":{"10 EUR":true}}`, "peer", "peer", []string{"ESCALATE"}},
+		{"a fee in letters", ``, `{"fee":"ten thousand EUR"}`, "peer", "peer", []string{"ESCALATE"}},
+		{"a fee in the assessment", ``, `{"assessment":{"reasoning":"20 years at sea","fee":10}}`, "peer", "peer", []string{"ESCALATE"}},
+		{"numbers in the reasoning", ``, `{"assessment":{"reasoning":"20 years at sea"}}`, "peer", "peer", []string{"ACCEPT"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,10 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/parley-asp/parley/internal/strictyaml"
 )
@@ -48,6 +51,8 @@ type Issue struct {
 	Values map[string]float64 `yaml:"values"` // of a choice; another value is beyond the mandate
 }
 
+var isType = regexp.MustCompile(`^[A-Za-z0-9]+([._-][A-Za-z0-9]+)*$`) // of a PROPOSE
+
 // Parse reads a policy and refuses one that does not make sense.
 func Parse(text []byte) (*Policy, error) {
 	p := &Policy{Aspiration: 1, Curve: 1, Rounds: 5, Type: "service-agreement", Subject: "an offer"}
@@ -65,8 +70,21 @@ func Parse(text []byte) (*Policy, error) {
 		return nil, errors.New("curve: is above 0 and at most 100")
 	case p.Rounds < 1 || p.Rounds > 1000:
 		return nil, errors.New("rounds: is 1 to 1000")
+	case !isType.MatchString(p.Type) || p.Subject == "":
+		return nil, errors.New("type: is words with dots, dashes or underscores between them, and subject is not empty")
+	}
+	fixed, err := json.Marshal(p.Fixed)
+	if err == nil {
+		p.Fixed = nil
+		err = json.Unmarshal(fixed, &p.Fixed) // as offers have it
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fixed: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Issues)) {
+		if _, is := p.Fixed[name]; is {
+			return nil, fmt.Errorf("%s: is among issues and fixed: want one of them", name)
+		}
 		issue := p.Issues[name]
 		if issue.Weight == 0 {
 			issue.Weight = 1
@@ -88,7 +106,7 @@ func (i Issue) check() error {
 		return errors.New("want either best and worst, or values")
 	case number && (*i.Best == *i.Worst || math.IsInf(*i.Best-*i.Worst, 0) || math.IsNaN(*i.Best-*i.Worst)):
 		return errors.New("best and worst are different numbers")
-	case i.Step < 0:
+	case !(i.Step >= 0) || math.IsInf(i.Step, 0):
 		return errors.New("step: is not below 0")
 	}
 	for name, u := range i.Values {

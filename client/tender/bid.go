@@ -96,7 +96,7 @@ func (t *Tender) bid(n int, a performatives.Agent, view api.SessionView) Bid {
 	case view.State == session.Invited && view.Invitation.From == a: // it wants another session, which is no tender's
 		b.Standing = Declined
 	}
-	if o := b.Offer; o != nil && !o.Truncated && (t.Request.Schema == "" || o.Schema == t.Request.Schema) {
+	if o := b.Offer; o != nil && !o.Truncated && (t.Request.Schema == "" || o.Schema == t.Request.Schema) && !negotiator.Another(&view, o, t.c.Agent()) {
 		if json.Unmarshal(o.Terms, &b.Terms) != nil {
 			b.Terms = nil
 		}

@@ -5,7 +5,7 @@ import { possible } from './guard.js';
 import * as keys from './keys.js';
 import * as requests from './requests.js';
 
-const page = /^(items|sessions|checks|settings|home|agreements|agents|insights|operator)(\/[0-9a-f-]{36})?(\?[\w=&.%+-]*)?$|^\?[\w=&.%+-]*$/;
+const page = /^([a-z]+(\/[0-9a-f-]{36}(\/[a-z]+)?)?)?(\?[\w=&.~%+-]*)?$/;
 const next = (to = new URLSearchParams(location.search).get('next') || '') => new URL(page.test(to) ? to : './', requests.root);
 
 export async function door() {

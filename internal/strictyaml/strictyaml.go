@@ -31,6 +31,9 @@ func Decode(data []byte, into any, free ...string) error {
 	case err != nil && !ok:
 		return err
 	}
+	if more := decoder.Decode(new(yaml.Node)); !errors.Is(more, io.EOF) {
+		return errors.New("the file has more than one document: want no --- after the first")
+	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {
 		return err

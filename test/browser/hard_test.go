@@ -411,6 +411,13 @@ func TestSignsInAgain(t *testing.T) {
 	w.Up() // who is signed in was in memory
 	b.opens("items/" + id)
 	b.reads("#item-title", "Enterprise plan")
+	w.Down()
+	w.Up()
+	b.opens("sessions/" + id + "/obligation?commitment=k1&obligation=0") // as a mail's link has it
+	b.reads("main", "There is no such session")
+	if at := get[string](b, "location.pathname + location.search"); !strings.HasSuffix(at, "/obligation?commitment=k1&obligation=0") {
+		t.Errorf("it lands on %s", at)
+	}
 	if extractable := get[bool](b, `(async () => {
   const db = await new Promise((ok) => { const r = indexedDB.open('parley-inbox'); r.onsuccess = () => ok(r.result); });
   const key = await new Promise((ok) => { const r = db.transaction('keys').objectStore('keys').get('current'); r.onsuccess = () => ok(r.result); });
