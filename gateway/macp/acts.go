@@ -189,7 +189,7 @@ type roster struct {
 }
 
 // readStart reads a SessionStart and finds its participants.
-func (g *Gateway) readStart(e *pb.Envelope) (r roster, err error) {
+func readStart(e *pb.Envelope, named func(string) (performatives.Agent, bool)) (r roster, err error) {
 	p, err := read(e.GetPayload(), &pb.SessionStartPayload{})
 	if err != nil {
 		return r, err
@@ -206,7 +206,7 @@ func (g *Gateway) readStart(e *pb.Envelope) (r roster, err error) {
 		return r, invalid("there are 1 to %d participants", mostParties)
 	}
 	for _, name := range p.GetParticipants() {
-		a, known := g.named(name)
+		a, known := named(name)
 		switch {
 		case !known:
 			return r, invalid("the participant %.128q is not registered", name)

@@ -22,16 +22,21 @@ type history struct {
 	name      string // what MACP calls the session
 	view      view   // the session when the reading began
 	start     *pb.SessionStartPayload
+	roster    map[string]performatives.Agent // by their names when the session was started
 	names     map[performatives.Agent]string
+	ids       map[string]bool // of the messages so far
 	proposals map[string]bool
 	over      bool // MACP shows nothing of the session any more
 }
 
 // history begins to read a session, of which the caller has to be a part.
 func (g *Gateway) history(ctx context.Context, c caller, id performatives.SessionID, name string) (*history, error) {
-	h := &history{g: g, name: name, names: map[performatives.Agent]string{}, proposals: map[string]bool{}}
+	h := &history{g: g, name: name, names: map[performatives.Agent]string{}, ids: map[string]bool{}, proposals: map[string]bool{}}
 	var err error
 	if h.view, err = c.view(ctx, id); err != nil {
+		return h, err
+	}
+	if h.roster, err = g.readRoster(ctx, id); err != nil {
 		return h, err
 	}
 	page, err := c.Messages(ctx, api.ListMessages{Session: id, Limit: 1})
@@ -67,6 +72,7 @@ func (h *history) message(raw jsontext.Value) (*pb.Envelope, error) {
 	phase, _ := session.ParsePhase(e.Receipt.State)
 	h.over = phase.Over() || phase == session.Executing
 	if e.Sequence == 0 {
+		clear(h.ids)
 		return h.opening(e)
 	}
 	made, is := h.payload(e)
@@ -77,8 +83,21 @@ func (h *history) message(raw jsontext.Value) (*pb.Envelope, error) {
 	if own == nil || own.GetMessageType() != made.GetMessageType() || !says(own, e) {
 		own = made
 	}
-	own.Sender, own.SessionId = h.nameOf(e), h.name
+	h.shows(own, e)
 	return own, nil
+}
+
+// shows makes a message of the session: what its sender says of version and mode nobody has checked, and an id that
+// another message has would make clients drop this one.
+func (h *history) shows(m *pb.Envelope, e api.Entry) {
+	m.MacpVersion, m.Mode, m.Sender, m.SessionId = version, modeURI, h.nameOf(e), h.name
+	if h.ids[m.GetMessageId()] {
+		m.MessageId = string(e.Hash)
+	}
+	for h.ids[m.GetMessageId()] {
+		m.MessageId += "-"
+	}
+	h.ids[m.GetMessageId()] = true
 }
 
 func (h *history) nameOf(e api.Entry) string {

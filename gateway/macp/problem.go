@@ -116,7 +116,7 @@ var words = strings.NewReplacer(
 	"INTRODUCED", "OPEN", "INVITED", "OPEN: not all participants have joined", "CONVERSING", "OPEN", "AGREEING", "OPEN",
 	"EXECUTING", "RESOLVED", "ESCALATED", "SUSPENDED", "FAILED", "EXPIRED",
 	"session-invitation", "SessionStart", "invitation", "SessionStart",
-	"proposalId", "proposal_id", "referenceId", "proposal_id", "commitmentId", "commitment_id", "messageId", "message_id",
+	"proposalId", "proposal_id", "referenceId", "proposal_id", "commitmentId", "commitment_id", "messageId", "message_id", "Idempotency-Key", "message_id",
 	"sessionId", "session_id", "maxDuration", "ttl_ms", "modeVersion", "mode_version", "policyVersion", "policy_version",
 	"authorityScope", "authority_scope", "convergent/1", modeURI,
 )

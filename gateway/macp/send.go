@@ -68,6 +68,9 @@ func (s sent) ack(e *pb.Envelope) *pb.Ack {
 // noPart is the answer to who has no part in a session, as to who names one that there is not.
 var noPart = problem{forbidden, "there is no such session, or you take no part in it"}
 
+// notSender is the answer to a message of somebody else's.
+var notSender = problem{unauthenticated, "the token is not the sender's"}
+
 // send says a message as its sender.
 func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, err error) {
 	if err := check(e); err != nil {
@@ -76,7 +79,7 @@ func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, e
 	ctx, end := gateway.Page(ctx)
 	defer end()
 	if sender := e.GetSender(); sender != "" && sender != c.name && sender != string(c.Agent) {
-		return s, problem{unauthenticated, "the token is not the sender's"}
+		return s, notSender
 	}
 	own := proto.CloneOf(e)
 	own.Sender = c.name
@@ -155,7 +158,7 @@ func validSession(id string) bool {
 
 // start opens a session, and accepts for those who have accepted in advance.
 func (g *Gateway) start(ctx context.Context, c caller, e *pb.Envelope) (s sent, err error) {
-	r, err := g.readStart(e)
+	r, err := readStart(e, g.named)
 	if err != nil {
 		return s, err
 	}
@@ -186,6 +189,9 @@ func (g *Gateway) start(ctx context.Context, c caller, e *pb.Envelope) (s sent, 
 	}
 	id := s.Session
 	if err := g.names(ctx, c, e.GetSessionId(), id); err != nil {
+		return s, err
+	}
+	if err := g.keepRoster(ctx, id, c, r); err != nil {
 		return s, err
 	}
 	accepts := api.Say{Session: id, Key: "macp " + e.GetSessionId(), Performative: performatives.Accept.String()}

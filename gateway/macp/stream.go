@@ -160,7 +160,7 @@ func (s *stream) take(ctx context.Context, q *pb.StreamSessionRequest) error {
 		return nil
 	}
 	p := s.g.problem(err, offer)
-	if p.code == unauthenticated {
+	if own, is := errors.AsType[problem](err); p.code == unauthenticated && (!is || own != notSender) {
 		return p
 	}
 	if e == nil {

@@ -1,0 +1,65 @@
+package macpgateway_test
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/gateway/macp/pb"
+	"github.com/parley-asp/parley/test/testkit"
+)
+
+// A session is shown as it was started although the token that named a participant is gone, and each message of it
+// has an id of its own.
+func TestShownAsStarted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	w.hosts(api.Card{Agent: buyer, MACP: true}, "the buyer", api.AddToken{Sender: "the buyer"})
+	_, err := w.OperatorClient().AddHosted(w.Ctx, api.Card{Agent: seller, MACP: true})
+	testkit.Must(t, err)
+	token, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: seller, Sender: "the seller"})
+	testkit.Must(t, err)
+	w.bearers["the seller"] = token.Token
+	w.starts("the buyer", "s1", "the buyer", "the seller")
+	w.must("the seller", "Proposal", "s1", `{"proposalId":"p1","title":"A"}`)
+	taken := w.envelope("the buyer", "CounterProposal", "s1", `{"proposalId":"p2","supersedesProposalId":"p1","title":"B"}`)
+	taken.MessageId = "message-2"
+	w.is(w.sends("the buyer", taken), "ok OPEN")
+	w.must("the seller", "Accept", "s1", `{"proposalId":"p2"}`)
+	before := w.reads("the buyer", sessionID("s1"), 0, 4)
+	ids := map[string]bool{}
+	for _, e := range before {
+		ids[e.GetMessageId()] = true
+	}
+	if len(ids) != len(before) {
+		t.Errorf("of %d messages the ids are %v", len(before), ids)
+	}
+	_, err = w.OperatorClient().RemoveToken(w.Ctx, token.ID)
+	testkit.Must(t, err)
+	if after := w.reads("the buyer", sessionID("s1"), 0, 4); !slices.EqualFunc(before, after, func(a, b *pb.Envelope) bool { return proto.Equal(a, b) }) {
+		t.Errorf("once the seller's token is gone, the messages are\n%v\nand were\n%v", after, before)
+	}
+	w.must("the buyer", "Accept", "s1", `{"proposalId":"p2"}`)
+	w.must("the buyer", "Commitment", "s1", `{"commitmentId":"c1","action":"a","authorityScope":"s","reason":"r","outcomePositive":true,`+versions+`}`)
+}
+
+// A message of somebody else's is refused in the stream, which goes on.
+func TestStreamOfAnothersMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{Dev: true})
+	w.starts("a", "s1", "a", "b")
+	s, err := w.StreamSession(w.as("a"))
+	testkit.Must(t, err)
+	for _, sender := range []string{"b", "a"} {
+		testkit.Must(t, s.Send(&pb.StreamSessionRequest{Envelope: w.envelope(sender, "Proposal", "s1", `{"proposalId":"p1","title":"A"}`)}))
+	}
+	refused, err := s.Recv()
+	testkit.Must(t, err)
+	said, err := s.Recv()
+	testkit.Must(t, err)
+	if refused.GetError().GetCode() != "UNAUTHENTICATED" || said.GetEnvelope().GetSender() != "a" {
+		t.Errorf("the stream says %v, then %v", refused, said)
+	}
+}
