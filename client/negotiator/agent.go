@@ -46,24 +46,47 @@ func (a *Agent) Step(ctx context.Context) (did string, err error) {
 		return "", err
 	}
 	act, body, err := a.answer(ctx, turn)
-	if err == nil {
+	for said := false; err == nil && !said; {
 		err = a.respond(ctx, turn, worker, act, body)
-	}
-	if refusal, is := errors.AsType[*session.Refusal](err); act == Escalate && is && refusal.Code == session.Unauthorized {
-		// Nobody may decide: without a mandate the answer is no.
-		act, body = Reject, rejection(turn, "no mandate for these terms, and nobody to ask")
-		err = a.respond(ctx, turn, worker, act, body)
-	}
-	if invited := turn.View != nil && turn.View.State == session.Invited; invited && errors.Is(err, &session.Refusal{Code: session.ModeViolation}) {
-		// Its card forbids the session, which is nobody else's business.
-		act, body = Reject, rejection(turn, "declined")
-		err = a.respond(ctx, turn, worker, act, body)
+		said = err == nil
+		if refusal, is := errors.AsType[*session.Refusal](err); is {
+			if other, instead := a.instead(turn, act, refusal.Code); other != "" {
+				act, body, err = other, instead, nil
+			}
+		}
 	}
 	if err != nil {
 		a.left++
 		return "", fmt.Errorf("the turn in %s: %w: %w", turn.Session, ErrLeft, err)
 	}
 	return fmt.Sprintf("%s in %s", act, turn.Session), nil
+}
+
+// instead is what to say once an act was refused; "" is nothing.
+func (a *Agent) instead(turn api.Turn, act string, why session.Code) (other string, body map[string]any) {
+	switch {
+	case act == Escalate && why == session.Unauthorized: // nobody may decide: without a mandate the answer is no
+		return Reject, rejection(turn, "no mandate for these terms, and nobody to ask")
+	case turn.View != nil && turn.View.State == session.Invited && act == Accept && why == session.ModeViolation: // its card forbids the session, which is nobody else's business
+		return Reject, rejection(turn, "declined")
+	case why != session.AuthorityExceeded:
+	case act == Accept: // as its card, or a human, has limited it
+		side := sideOf(turn, a.Self)
+		offer, ours := offerOf(turn.View, turn.Reference, side)
+		s, err := situation(turn, offer, side, ours, a.Policy.Rounds)
+		if err != nil {
+			return "", nil
+		}
+		limited := Decision{Act: Escalate, Code: "authority-limit", Reason: "the policy accepts it, and the agent's authority does not"}
+		d := a.ruled(turn.View, turn.Reference, side, s, limited)
+		if d.Act == Accept {
+			d = a.denied(s)
+		}
+		return d.Act, bodyOf(turn, a.Policy, d)
+	case act == Counter:
+		return Reject, rejection(turn, "no mandate for other terms")
+	}
+	return "", nil
 }
 
 func (a *Agent) respond(ctx context.Context, turn api.Turn, worker, act string, body map[string]any) error {
@@ -200,6 +223,11 @@ func (a *Agent) ruled(view *api.SessionView, id string, side performatives.Agent
 	if e.Status == performatives.Approved || e.Status == performatives.Modified {
 		return Decision{Act: Accept, Reason: "a human has approved it"}
 	}
+	return a.denied(s)
+}
+
+// denied is what to say to an offer that a human has not approved.
+func (a *Agent) denied(s Situation) Decision {
 	if s.Last || len(a.Policy.Issues) == 0 {
 		return Decision{Act: Reject, Reason: "a human has not approved it"}
 	}

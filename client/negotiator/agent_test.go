@@ -177,7 +177,10 @@ func TestNegotiatorEscalates(t *testing.T) {
 	for _, c := range []struct {
 		name, decision, want string
 		human                bool
-	}{{"approved", "approved", "accepted", true}, {"denied", "denied", "countered", true}, {"nobody", "", "rejected", false}} {
+	}{
+		{"approved", `"decision":"approved"`, "accepted", true}, {"denied", `"decision":"denied"`, "countered", true}, {"nobody", "", "rejected", false},
+		{"approved up to less", `"decision":"approved","authority":{"maxAmount":300,"currency":"EUR","termPath":"terms.price"}`, "rejected", true},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := testkit.NewWorld(t, testkit.Options{})
@@ -201,8 +204,11 @@ func TestNegotiatorEscalates(t *testing.T) {
 				if e == nil || e.Status != "open" || e.Reference != "p1" || e.Reason != "policy-ambiguous" {
 					t.Fatalf("the escalation is %+v", e)
 				}
-				w.Principal(human).Say(id, testkit.Ruling(performatives.MessageID(e.ID), c.decision))
-				haggle(w, buys)
+				ruling := fmt.Appendf(nil, `{"escalationId":%q,%s}`, e.ID, c.decision)
+				w.Principal(human).Say(id, &performatives.InformBody{Type: performatives.Resolution, Data: ruling})
+				if said := haggle(w, buys); len(said) != 1 {
+					t.Errorf("after the ruling it says %q", said)
+				}
 			}
 			if got := view(w, id).Proposals[1].Status; got != c.want {
 				t.Errorf("the offer is %s, want %s", got, c.want)

@@ -144,6 +144,28 @@ func terms(title, summary string, details []byte, tags []string) map[string]any 
 	return t
 }
 
+// legible refuses an offer with details that other clients may read as JSON, and parley does not, for a key is there
+// twice or a number has more digits than all readers keep: no limit would hold for what they say.
+func legible(e *pb.Envelope) error {
+	var details []byte
+	switch e.GetMessageType() {
+	case proposal:
+		p, _ := read(e.GetPayload(), &pb.ProposalPayload{}) // it was read before
+		details = p.GetDetails()
+	case counter:
+		p, _ := read(e.GetPayload(), &pb.CounterProposalPayload{}) // the same
+		details = p.GetDetails()
+	}
+	begins := slices.IndexFunc(details, func(b byte) bool { return strings.IndexByte("\x00 \t\r\n\xef\xbb\xbf\xfe\xff", b) < 0 })
+	if begins < 0 || details[begins] != '{' && details[begins] != '[' {
+		return nil
+	}
+	if _, err := performatives.Canonical(details); err != nil {
+		return invalid("the details are JSON that not everybody reads alike: %v", err)
+	}
+	return nil
+}
+
 // commit is the act of a commitment.
 func commit(p *pb.CommitmentPayload, accepted string) (a act, err error) {
 	for _, required := range []string{p.GetCommitmentId(), p.GetAction(), p.GetAuthorityScope(), p.GetReason()} {

@@ -1,6 +1,7 @@
 package macpgateway_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -61,5 +62,21 @@ func TestStreamOfAnothersMessage(t *testing.T) {
 	testkit.Must(t, err)
 	if refused.GetError().GetCode() != "UNAUTHENTICATED" || said.GetEnvelope().GetSender() != "a" {
 		t.Errorf("the stream says %v, then %v", refused, said)
+	}
+}
+
+// Details that clients read as JSON in different ways are refused: a limit would not hold for them.
+func TestLegible(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{Dev: true})
+	w.starts("a", "s1", "a", "b")
+	for i, details := range []string{
+		`{"price":1,"price":2}`, "\ufeff{\"price\":1}", "\xff\xfe{\x00}\x00", "{\x00}\x00", ` [1.00000000000000000000001]`, `{price: 1}`,
+		`{"price":1}`, `two {or} more`, "\xff\xfe", ``,
+	} {
+		e := w.envelope("a", "Proposal", "s1", fmt.Sprintf(`{"proposalId":"p%d","title":"A","details":%q}`, i, base64Of([]byte(details))))
+		if a := w.sends("a", e); a.GetOk() != (i > 5) {
+			t.Errorf("details %q are answered %s %s", details, answered(a), a.GetError().GetMessage())
+		}
 	}
 }

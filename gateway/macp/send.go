@@ -98,6 +98,9 @@ func (g *Gateway) send(ctx context.Context, c caller, e *pb.Envelope) (s sent, e
 		return s, err
 	}
 	a, err := actOf(own, v.part.Projection.Accepted)
+	if err == nil {
+		err = legible(own)
+	}
 	if err == nil && a.performative == performatives.Commit {
 		err = g.sameVersions(ctx, c, id, own)
 	}

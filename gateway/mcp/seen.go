@@ -19,7 +19,7 @@ import (
 const maxSeen = 8192
 
 // seen remembers how far tools showed a session to a caller last, in two halves: once the younger half
-// is full it becomes the older one. What is forgotten is as never shown. The zero seen is empty.
+// is full it becomes the older one. What is forgotten is as never shown, and so is what another process showed. The zero seen is empty.
 type seen struct {
 	mu             sync.Mutex
 	younger, older map[seenKey]uint64 // sequence numbers
@@ -112,7 +112,7 @@ func waitsFor(o api.OpenItem, you api.SnapshotCaller) bool {
 // what the caller was shown: it, or another offer, came after.
 func (c *call) unseen(ctx context.Context, now *api.Snapshot, reference string) error {
 	shown, known := c.seen.newest(c.seenKey(now.Session))
-	if !known || now.Head.N <= shown || len(now.Others) == 0 { // those who have yet to accept a delegation read nothing
+	if now.Head.N <= shown || len(now.Others) == 0 { // those who have yet to accept a delegation read nothing
 		return nil
 	}
 	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: now.Session, Since: shown + 1, Limit: maxEntries})
@@ -123,10 +123,13 @@ func (c *call) unseen(ctx context.Context, now *api.Snapshot, reference string) 
 	if err != nil {
 		return err
 	}
-	changed := page.Next != nil || slices.ContainsFunc(entries, func(e api.Entry) bool {
-		return e.From != c.Agent() && (slices.Contains(reoffers, e.Performative) || string(e.ID) == reference)
+	entries = slices.DeleteFunc(entries, func(e api.Entry) bool {
+		return e.From == c.Agent() || !slices.Contains(reoffers, e.Performative) && string(e.ID) != reference
 	})
-	if !changed {
+	switch {
+	case !known && (page.Next != nil || len(entries) > 1): // another process may have shown the first
+		return session.Refuse(session.ChainConflict, "it is not known what was shown to you, and nothing was said: decide on the view as it is now, or give a referenceId")
+	case !known, page.Next == nil && len(entries) == 0:
 		return nil
 	}
 	return session.Refuse(session.ChainConflict, "what is offered changed after it was shown to you, and nothing was said: decide on the view as it is now, or give a referenceId")

@@ -116,6 +116,20 @@ func TestMCPCommitmentShown(t *testing.T) {
 	buyer.respond(id, "accept", nil)
 }
 
+// What another process may have shown, before a restart, is not what is decided on.
+func TestMCPForgotten(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{})}
+	buyer, one, two := w.trader(cron), w.offered(), w.offered()
+	w.offers(two, "p2", "cups", 999)
+	buyer.respond(one, "accept", nil)
+	accept := anything{"negotiationId": two, "action": "accept"}
+	if text := textOf(buyer.refused("respond_to_negotiation", "chain_conflict", accept)); !strings.Contains(text, `"price":999`) {
+		t.Errorf("refused without the offer: %s", text)
+	}
+	buyer.respond(two, "accept", nil)
+}
+
 // Who opened a negotiation and looked at nothing since accepts nothing by accident.
 func TestMCPOpenerSawNothing(t *testing.T) {
 	t.Parallel()
