@@ -21,7 +21,7 @@ const (
 	Waiting  Standing = "waiting"  // it has to say something
 	Offered  Standing = "offered"  // an offer of its own is open
 	Agreed   Standing = "agreed"   // it has accepted an offer of ours
-	Accepted Standing = "accepted" // we have accepted its offer
+	Accepted Standing = "accepted" // we have accepted its offer, or it has ours, and made that the agreement
 	Declined Standing = "declined" // it has rejected ours, and offers nothing
 	Paused   Standing = "paused"   // a human decides
 	Over     Standing = "over"     // the session has ended
@@ -89,6 +89,8 @@ func (t *Tender) bid(n int, a performatives.Agent, view api.SessionView) Bid {
 	}
 	switch {
 	case b.Standing == Accepted:
+	case b.Standing == Agreed && view.Closing == performatives.Completed: // it closed what it had agreed to, which binds
+		b.Standing = Accepted
 	case view.State.Over():
 		b.Standing, b.Offer = Over, nil
 	case view.State == session.Escalated:

@@ -14,7 +14,8 @@
 //
 // Accept first accepts, and then withdraws from the others: it withdraws our offers, rejects
 // theirs, and closes. Each step is safe to repeat. No second offer is accepted, as long as one
-// process at a time decides the tender.
+// process at a time decides the tender. An offer of ours binds who accepts it and closes the
+// session as completed, so several may be bound.
 package tender
 
 import (

@@ -338,3 +338,44 @@ func TestBestByPolicy(t *testing.T) {
 		}
 	}
 }
+
+// An agent that accepts our offer and closes its session is bound, which decides the tender. A counter-offer about something
+// else is not compared.
+func TestAgreedAndClosed(t *testing.T) {
+	t.Parallel()
+	p := start(t, 3, tender.Request{Subject: "cups", Terms: map[string]any{"price": 10}})
+	for n := 1; n <= 3; n++ {
+		s := p.joins(n)
+		_, err := p.tender.Advance(p.Ctx, p.bids())
+		testkit.Must(t, err)
+		offer := p.bids()[n-1].Offers
+		if offer != 1 {
+			t.Fatalf("%d offers", offer)
+		}
+		view, err := p.buyer.View(p.Ctx, s.ID())
+		testkit.Must(t, err)
+		ours := view.Proposals[0].Proposal
+		if n == 1 {
+			_, err = s.Counter(p.Ctx, ours, client.Proposal{ID: "p1", Subject: "plates", Terms: map[string]any{"price": 1}})
+			testkit.Must(t, err)
+			if best, found := cheapest.Best(p.bids()); found {
+				t.Errorf("the best is of plates: %+v", best)
+			}
+			continue
+		}
+		_, err = s.Accept(p.Ctx, ours)
+		testkit.Must(t, err)
+		if n == 3 {
+			_, err = s.Close(p.Ctx, client.Closing{})
+			testkit.Must(t, err)
+		}
+	}
+	chosen, decided := tender.Chosen(p.bids())
+	if got := p.standings(); got != "offered/agreed/accepted" || !decided || chosen.Number != 3 || chosen.Offer == nil {
+		t.Fatalf("%s: %+v", got, chosen)
+	}
+	testkit.Must(t, p.tender.Accept(p.Ctx, chosen))
+	if got := p.standings(); got != "over/over/accepted" {
+		t.Error(got)
+	}
+}

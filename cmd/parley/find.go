@@ -47,7 +47,9 @@ accept.
 
 --tender invites them too, and compares their offers beside each other: it proposes
 --terms to each, or waits for what they propose, accepts one as --accept says, and
-withdraws from the others. After an interruption, continue with 'parley tender ID'.`,
+withdraws from the others. What --terms or --policy offers binds each agent that accepts
+it and closes its session: to be bound by one offer only, wait for theirs. After an
+interruption, continue with 'parley tender ID'.`,
 		Example: `  parley find "extract tables from PDF invoices" --max-cost 0.001
   parley find "translate a manual" --capability "text.*" --rank score=3,trust=1
   parley find "print cups" --tender 3 --terms cups.yaml --as agent://acme.com/me`,

@@ -205,6 +205,11 @@ func (o *tenderOptions) decide(ctx context.Context, cmd *cobra.Command, t *tende
 	if decided {
 		d.Accepted, d.Session = chosen.Agent, chosen.Session
 		note(cmd, "Accepted the offer of "+string(chosen.Agent)+" in "+string(chosen.Session)+"; withdrew from the others.")
+		for _, b := range bids {
+			if b.Standing == tender.Accepted && b.Number != chosen.Number {
+				note(cmd, string(b.Agent)+" has accepted our offer, too, and closed "+string(b.Session)+": that is an agreement.")
+			}
+		}
 	}
 	if !asked(cmd, "json") {
 		return nil
