@@ -248,7 +248,11 @@ const maxSender = 128
 // CheckMACPSender refuses a principal's name in MACP that is another's, or that could be
 // taken for one.
 func (r *Registry) CheckMACPSender(a performatives.Agent, name string) error {
-	switch owner, taken := r.MACPSender(name); {
+	owner, taken := r.MACPSender(name)
+	if r.o.Named != nil && !taken {
+		owner, taken = r.o.Named(name)
+	}
+	switch {
 	case name == "":
 		return nil
 	case len(name) > maxSender || strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(x rune) bool { return !unicode.IsGraphic(x) }):

@@ -31,13 +31,16 @@ const (
 )
 
 type enrolment struct {
-	Agent   performatives.Agent `json:"agentId"`
-	Expires time.Time           `json:"expiresAt"`
+	Agent      performatives.Agent `json:"agentId"`
+	Expires    time.Time           `json:"expiresAt"`
+	Registered string              `json:"registeredAt,omitzero"` // the human then, who may be another by now
+	Key        performatives.Key   `json:"key,omitzero"`          // then; a new key ends what was made for the old one
 }
 
 // HumanEnrol answers human.enrol: it makes a code for a human.
 func (r *Registry) HumanEnrol(ctx context.Context, _ api.Caller, q api.EnrolHuman) (api.Enrolment, error) {
-	if _, err := r.human(q.Agent); err != nil {
+	card, err := r.human(q.Agent)
+	if err != nil {
 		return api.Enrolment{}, err
 	}
 	raw := make([]byte, codeBytes)
@@ -45,7 +48,7 @@ func (r *Registry) HumanEnrol(ctx context.Context, _ api.Caller, q api.EnrolHuma
 		return api.Enrolment{}, err
 	}
 	code := base32.StdEncoding.EncodeToString(raw)
-	e := enrolment{q.Agent, r.o.Now().Add(codeValid).UTC().Truncate(time.Second)}
+	e := enrolment{q.Agent, r.o.Now().Add(codeValid).UTC().Truncate(time.Second), card.Registry.RegisteredAt, card.Key}
 	data, err := json.Marshal(e)
 	if err != nil {
 		return api.Enrolment{}, err
@@ -103,6 +106,9 @@ func (r *Registry) Redeem(ctx context.Context, code string, key performatives.Ke
 	card, err := r.human(e.Agent)
 	if err != nil {
 		return "", err
+	}
+	if e.Registered != "" && (e.Registered != card.Registry.RegisteredAt || e.Key != card.Key) { // else an earlier release made it
+		return "", invalidCode()
 	}
 	if err := r.mayEnrol(card, key); err != nil {
 		return "", err

@@ -48,6 +48,22 @@ func TestCode(t *testing.T) {
 	}
 }
 
+// A code for a human who was removed enrols nobody under the same name.
+func TestCodeOfRemoved(t *testing.T) {
+	t.Parallel()
+	clock := natskit.StoppedClock(time.Date(2025, 6, 1, 12, 0, 0, 0, time.UTC))
+	r := open(t, natskit.StartServer(t), func(o *registry.Options) { o.Now = clock.Now })
+	add(t, r, alice)
+	code := enrol(t, r, alice)
+	_, err := r.Remove(t.Context(), alice)
+	natskit.Must(t, err)
+	clock.Advance(time.Second)
+	add(t, r, alice)
+	if _, err := r.Redeem(t.Context(), code, newKey(t), "phone"); natskit.CodeOf(err) != session.Unauthorized {
+		t.Errorf("a code of before the removal: %v", err)
+	}
+}
+
 // Of those who use one code at the same time, one enrols.
 func TestCodeRace(t *testing.T) {
 	t.Parallel()

@@ -69,6 +69,15 @@ func (a *Agent) instead(turn api.Turn, act string, why session.Code) (other stri
 		return Reject, rejection(turn, "no mandate for these terms, and nobody to ask")
 	case turn.View != nil && turn.View.State == session.Invited && act == Accept && why == session.ModeViolation: // its card forbids the session, which is nobody else's business
 		return Reject, rejection(turn, "declined")
+	case act == Counter && why == session.ModeViolation: // the mode allows no more of them
+		side := sideOf(turn, a.Self)
+		offer, ours := offerOf(turn.View, turn.Reference, side)
+		s, err := situation(turn, offer, side, ours, a.Policy.Rounds)
+		if s.Last = true; err != nil || s.Offer == nil {
+			return "", nil
+		}
+		d := a.Policy.Decide(s)
+		return d.Act, bodyOf(turn, a.Policy, d)
 	case why != session.AuthorityExceeded:
 	case act == Accept: // as its card, or a human, has limited it
 		side := sideOf(turn, a.Self)
@@ -132,6 +141,10 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 		return "", nil, errNotOurs
 	case offer.From == side && len(offer.Pending) > 0:
 		return answersOf(offer)
+	case offer.From == side && offer.Status == "open" && turn.Mode == convergent: // whose sides accept their own
+		return Accept, map[string]any{"referenceId": turn.Reference}, nil
+	case offer.From == side && offer.Status == "open":
+		return "", nil, errNotOurs
 	}
 	s, err := situation(turn, offer, side, ours, a.Policy.Rounds)
 	if err != nil {
@@ -140,6 +153,9 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	d, matched := a.Policy.match(turn, offer, s, ours)
 	if !matched {
 		d = a.Policy.Decide(s)
+	}
+	if !matched && d.Act == Propose && ours >= a.Policy.Rounds {
+		return "", nil, errNotOurs
 	}
 	if d.Act == Accept && unasked {
 		d = Decision{Act: Escalate, Code: "policy-ambiguous", Reason: "the public log would show the terms, and the policy does not say publish"}
@@ -242,8 +258,11 @@ func assessed(turn api.Turn, body map[string]any, d Decision) map[string]any {
 	return body
 }
 
-// bilateral is the mode in which turns carry assessments.
-const bilateral = "bilateral/1"
+// Modes that a negotiator treats in their own way.
+const (
+	bilateral  = "bilateral/1" // turns carry assessments
+	convergent = "convergent/1"
+)
 
 func rejection(turn api.Turn, why string) map[string]any {
 	return map[string]any{"referenceId": turn.Reference, "code": "policy_violation", "reason": why, "retryable": false}

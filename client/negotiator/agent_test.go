@@ -1,6 +1,7 @@
 package negotiator_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -120,6 +121,55 @@ func TestNegotiatorAnother(t *testing.T) {
 	testkit.Must(t, err)
 	if did, err := sells.Step(w.Ctx); err != nil || !strings.HasPrefix(did, "ESCALATE") {
 		t.Errorf("a counter-offer about plates is answered %q (%v)", did, err)
+	}
+}
+
+// In convergent/1 each side accepts its own offer too, and makes no other before somebody else has spoken.
+func TestNegotiatorModes(t *testing.T) {
+	t.Parallel()
+	w := testkit.NewWorld(t, testkit.Options{Dev: true})
+	sells := agent(w, seller, "sell.yaml")
+	id := invite(w, "convergent/1")
+	haggle(w, sells)
+	_, err := w.Client(buyer).Session(id).Propose(w.Ctx, client.Proposal{ID: "p1", Type: "service-agreement", Subject: "cups", Terms: map[string]any{
+		"currency": "EUR", "price": 410, "deliveryDays": 20, "finish": "matte",
+	}})
+	testkit.Must(t, err)
+	if did := haggle(w, sells); len(did) != 2 || !strings.HasPrefix(did[0], "COUNTER") || !strings.HasPrefix(did[1], "ACCEPT") {
+		t.Errorf("in convergent/1 it says %q", did)
+	}
+}
+
+// A capped is a broker whose mode allows no more counter-offers.
+type capped struct {
+	turn api.Turn
+	said []string
+}
+
+func (c *capped) PickUp(context.Context, api.PickUpTurn) (api.Turn, error) { return c.turn, nil }
+
+func (c *capped) RespondTurn(_ context.Context, q api.RespondTurn) (api.Acceptance, error) {
+	if c.said = append(c.said, q.Performative); q.Performative == negotiator.Counter {
+		return api.Acceptance{}, session.Violation("round-cap", "there were 8 offers, and no more are allowed")
+	}
+	return api.Acceptance{}, nil
+}
+
+// Where the mode allows no more offers, the turn is the last one.
+func TestNegotiatorCapped(t *testing.T) {
+	t.Parallel()
+	for price, want := range map[int]string{560: "COUNTER ACCEPT", 690: "COUNTER REJECT", 900: "COUNTER ESCALATE"} {
+		terms := fmt.Appendf(nil, `{"currency":"EUR","price":%d,"deliveryDays":12,"finish":"matte"}`, price)
+		b := &capped{turn: api.Turn{
+			Claim: &api.TurnClaim{}, Turn: &api.TurnNumber{}, Mode: "binding/1", Reference: "p1",
+			View: &api.SessionView{State: session.Conversing, Proposals: []api.OfferView{{Proposal: "p1", Status: "open", From: seller, Terms: terms}}},
+		}}
+		n := &negotiator.Agent{Self: buyer, Policy: example(t, "buy.yaml"), Broker: b}
+		_, err := n.Step(t.Context())
+		testkit.Must(t, err)
+		if got := strings.Join(b.said, " "); got != want {
+			t.Errorf("at a price of %d it says %s, want %s", price, got, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package macpgateway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/parley-asp/parley/gateway/macp/pb"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -91,6 +93,9 @@ func TestHosted(t *testing.T) {
 	_, err = w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: spy, Sender: "the buyer"})
 	if err == nil {
 		t.Error("two principals have one macp_sender")
+	}
+	if _, err = w.OperatorClient().AddHosted(w.Ctx, api.Card{Agent: "agent://other.io/mole", MACPSender: "the buyer"}); !errors.Is(err, &session.Refusal{Code: session.Duplicate}) {
+		t.Errorf("a card has the macp_sender of another's token: %v", err)
 	}
 	w.is(w.says("the buyer", "SessionStart", "s2", `{"participants":["the buyer","nobody"],"ttlMs":"1000",`+versions+`}`), "INVALID_ENVELOPE")
 }
