@@ -33,7 +33,7 @@ func Config(k Keys, shards int) (string, error) {
 	}
 	var out strings.Builder
 	err := config.Execute(&out, map[string]any{
-		"Keys": k, "Access": production(shards), "Exports": exports(production(shards)), "Wakeups": wakeups, "Timeout": loginTimeout.Seconds(), "Subscriptions": maxSubscriptions,
+		"Keys": k, "Access": production(shards), "Exports": exports(production(shards)), "Wakeups": wakeups, "Timeout": loginTimeout.Seconds(), "Subscriptions": maxSubscriptions, "Consumers": maxConsumers,
 		"JetStream": jetStream(), "Submits": api.AllSubmits, "Routes": api.RouteMapping,
 		"Responses": responses, "SYS": login.SystemAccount, "ASP": login.BrokerAccount, "AUTH": login.CalloutAccount,
 		"Find": FindConnections, "Close": fmt.Sprintf(CloseConnection, "*"), "Inbox": SystemInbox + ".>",
@@ -53,11 +53,10 @@ jetstream {
   # as 1s is enough: three servers would have to lose power at once.
   sync_interval: always
   limits {
-    default_max_consumers: %d # every principal has one
-    batch { max_inflight_per_stream: %d, max_inflight_total: %[4]d }
+    batch { max_inflight_per_stream: %d, max_inflight_total: %[3]d }
   }
 }
-`, MaxPayload, maxPending, maxConsumers, maxBatches)
+`, MaxPayload, maxPending, maxBatches)
 }
 
 // responses are the names of response types in a configuration.
@@ -85,7 +84,7 @@ accounts {
   # JetStream and the broker. Do not add other users here: they could delete the
   # transcripts.
   {{.ASP}} {
-    jetstream: enabled
+    jetstream: { max_consumers: {{.Consumers}} } # every principal has one
     users: [{ nkey: {{.Keys.Broker}} }]
     exports: [
 {{- range .Exports}}

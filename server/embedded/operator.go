@@ -56,7 +56,7 @@ func accountJWT(authority *login.Authority, name, callout string, all []access, 
 	switch name {
 	case login.BrokerAccount:
 		claims.Limits.JetStreamLimits = jwt.JetStreamLimits{
-			MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit,
+			MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: maxConsumers,
 			MaxAckPending: jwt.NoLimit, MemoryMaxStreamBytes: jwt.NoLimit, DiskMaxStreamBytes: jwt.NoLimit,
 		}
 		for _, e := range exports(all) { // each needs an activation

@@ -8,14 +8,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from test_agent import BUYER, SELLER, run, seller, transcript
 
-from parley_asp import Agent, Refusal
+from parley_asp import Agent, Close, Refusal
 from parley_asp.testing import Broker, Human
 from parley_asp.tools import NegotiationTools
 
@@ -59,6 +59,45 @@ def test_killed_while_parked(framework: str, broker: Broker, human: Callable[[st
             (row,) = (await sells.call("session.list", {}))["sessions"]
             acts = [act for _, act in await transcript(sells, row["sessionId"])]
             assert [acts.count(a) for a in ("ESCALATE", "CLOSE", "COUNTER")] == [1, 1, 5], acts
+
+    run(main())
+
+
+class Two(TypedDict, total=False):
+    """The state of a graph that negotiates twice at once."""
+
+    cups: dict[str, Any]
+    plates: dict[str, Any]
+
+
+def test_two_parked(broker: Broker) -> None:
+    """A graph that is parked on two sessions at once goes on with both."""
+    from langgraph.checkpoint.memory import MemorySaver
+    from langgraph.graph import START, StateGraph
+
+    from parley_asp.bridges.langgraph import negotiation, parked, resume
+
+    buyer: Agent[Any] = Agent(url=broker.url, token=BUYER)
+    buyer.on_turn(lambda deal: Close.completed() if deal.agreed else None)
+
+    def opens(subject: str) -> Callable[[Any], Awaitable[str]]:
+        return lambda _: buyer.open(SELLER, subject, {"price": 100, "currency": "EUR"})
+
+    async def main() -> None:
+        graph = StateGraph(Two)
+        for subject in ("cups", "plates"):
+            graph.add_node(f"buy {subject}", negotiation(buyer, opens(subject), result=subject))
+            graph.add_edge(START, f"buy {subject}")
+        app = graph.compile(checkpointer=MemorySaver())
+        thread: Any = {"configurable": {"thread_id": "1"}}
+        result: Any = await app.ainvoke({}, config=thread)
+        assert len(result["__interrupt__"]) == 2
+        async with seller(broker):
+            while parked(result):
+                await buyer.call("turn.wait", {"seconds": 1})
+                result = await resume(app, thread)
+        assert [result[subject]["agreed"]["price"] for subject in ("cups", "plates")] == [100, 100]
+        await buyer.close()
 
     run(main())
 

@@ -50,12 +50,14 @@ def negotiation(agent: Agent[Any], opens: Opens, result: str = "deal") -> Node:
 
 
 async def resume(graph: Any, config: Any) -> Any:
-    """Go on with a parked graph: its node looks at the session, and parks again if it still waits for others."""
-    return await graph.ainvoke(Command(resume=True), config=config)
+    """Go on with a parked graph: each node looks at its session, and parks again if it still waits for others."""
+    waits = (await graph.aget_state(config)).interrupts
+    ours = {i.id: True for i in waits if isinstance(i.value, dict) and "sessionId" in i.value}
+    return await graph.ainvoke(Command(resume=ours or True), config=config)
 
 
 def parked(result: Any) -> dict[str, Any] | None:
-    """What a graph that was invoked is parked on: ``sessionId``, ``state``, ``waiting``; None if it has ended."""
+    """The first that a graph that was invoked is parked on: ``sessionId``, ``state``, ``waiting``; None if it has ended."""
     interrupts = result.get("__interrupt__") if isinstance(result, dict) else None
     return dict(interrupts[0].value) if interrupts else None
 
