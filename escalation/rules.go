@@ -175,6 +175,7 @@ func (r *Rules) Check() error {
 		fault(c.read(), "calendars", name)
 	}
 	for host, o := range r.Organisations {
+		fault(host.Check(), "organisations", string(host))
 		if o == nil {
 			delete(r.Organisations, host)
 			continue

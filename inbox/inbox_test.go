@@ -343,6 +343,17 @@ func TestForgedRequests(t *testing.T) {
 			}
 		}
 	}
+	of := func(a performatives.Agent) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set("Parley-Inbox", string(a)) }
+	}
+	for path, method := range map[string]string{"/inbox/call/escalation.claim": "POST", "/inbox/part/queue": "GET"} {
+		if got := v.sends(method, path, "{}", of("human://acme.com/bob")); got.status != http.StatusForbidden || !strings.Contains(got.body, "reload the page") {
+			t.Errorf("a page of somebody else is answered %d %s", got.status, got.body)
+		}
+		if got := v.sends(method, path, "{}", of(alice)); strings.Contains(got.body, "reload the page") {
+			t.Errorf("one's own page is answered %d %s", got.status, got.body)
+		}
+	}
 	if got := v.sends("GET", "/inbox/", "", func(r *http.Request) { r.Host = "evil.example" }); got.status != http.StatusForbidden {
 		t.Errorf("under --dev, a name that points here is answered %d", got.status)
 	}

@@ -36,7 +36,11 @@ func (i *Inbox) signedIn(page func(http.ResponseWriter, *http.Request, *person))
 		if err == nil {
 			err = i.Service.As(who.Agent).Metered(r.Context())
 		}
+		of := r.Header.Get(requestHeader)
 		switch {
+		case err == nil && of != "" && of != anyPage && of != string(who.Agent):
+			i.refuse(w, r, session.Refuse(session.Unauthorized, "somebody else has signed in in this browser, and nothing was done: reload the page"), http.StatusForbidden)
+			return
 		case err == nil:
 			page(w, r, &who)
 			return
@@ -300,8 +304,11 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"form-action 'self'; base-uri 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types parley"
 
 // requestHeader is required on every POST. A form cannot set it, and a page of another
-// origin may not.
-const requestHeader = "Parley-Inbox"
+// origin may not. It names the human whose page it is, or is anyPage.
+const (
+	requestHeader = "Parley-Inbox"
+	anyPage       = "1"
+)
 
 // maxPost exceeds the largest envelope (PROTOCOL.md §3).
 const maxPost = 512 << 10

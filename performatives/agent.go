@@ -107,6 +107,14 @@ func (a Agent) Organisation() Organisation {
 // An Organisation is the host of its principals' URIs.
 type Organisation string
 
+// Check refuses what is no host, and so nobody's organisation.
+func (o Organisation) Check() error {
+	if validHost(string(o)) {
+		return nil
+	}
+	return fmt.Errorf("%q is no host: want lower case, such as acme.com", string(o))
+}
+
 // Token is the organisation as one subject token.
 func (o Organisation) Token() string { return encodeToken(string(o)) }
 

@@ -45,6 +45,8 @@ func TestReadRulesFaults(t *testing.T) {
 		"organisations: {acme.com: {rules: [{approvers: ['human://widgets.co/bob']}]}}":                                 "is not a human of acme.com",
 		"organisations: {acme.com: {groups: {g: ['agent://acme.com/a']}}}":                                              "is not a human of acme.com",
 		"organisations: {acme.com: {rules: [{approvers: ['human://acme.com/a'], quorum: 2}]}}":                          "2 of 1 approvers is impossible",
+		"organisations: {Acme.com: {}}":                                                                                 `"Acme.com" is no host`,
+		"organisations: {\"https://acme.com\": {deny: {}}}":                                                             `"https://acme.com" is no host`,
 		"organisations: {acme.com: {calendar: office}}":                                                                 `there is no calendar "office"`,
 		"calendars: {office: {zone: Mars/Olympus, hours: {mon: ['09:00-10:00']}}}":                                      "zone",
 		"calendars: {office: {hours: {someday: ['09:00-10:00']}}}":                                                      `"someday" is not a day`,

@@ -47,8 +47,9 @@ const (
 	firstPause = time.Second
 	lastPause  = time.Minute
 
-	maxAsks   = 3        // requests for one cosignature: a witness may first say what it has
-	maxAnswer = 64 << 10 // bytes
+	maxAsks   = 3                // requests for one cosignature: a witness may first say what it has
+	maxAnswer = 64 << 10         // bytes
+	aheadFor  = 30 * time.Second // in which another broker's leaves arrive; a witness that still has more is another log's, or a restored one's
 )
 
 var (
@@ -64,6 +65,7 @@ type cosigner struct {
 	size   int64 // of the newest checkpoint that it has cosigned, as far as known
 	failed int   // times in a row
 	until  time.Time
+	ahead  time.Time // since when it says that it has cosigned more than there is; zero is not now
 }
 
 // Check reports whether the witnesses can be asked, and enough of them cosign.
@@ -137,8 +139,13 @@ func (l *Ledger) cosigned(ctx context.Context, c inclusion.Checkpoint, signed st
 
 // answered opens the circuit breaker after a failure, and closes it after a success.
 func (w *cosigner) answered(err error) {
+	if !errors.Is(err, errAhead) {
+		w.ahead = time.Time{}
+	} else if w.ahead.IsZero() {
+		w.ahead = time.Now()
+	}
 	switch {
-	case errors.Is(err, errAhead): // by another broker, whose leaves are on their way
+	case errors.Is(err, errAhead) && time.Since(w.ahead) < aheadFor: // by another broker, whose leaves are on their way
 	case err != nil:
 		if w.failed == 0 {
 			w.log.Warn("a witness does not cosign the log's checkpoint", zap.Error(err))

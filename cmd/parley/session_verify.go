@@ -13,6 +13,7 @@ import (
 
 	"github.com/parley-asp/parley/api/render"
 	"github.com/parley-asp/parley/client/audit"
+	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/session/transcript"
@@ -53,6 +54,7 @@ type verify struct {
 
 	inLog  bool            // the end has to be in the public log
 	leaves map[string]bool // hashes that the log has
+	again  func() error    // reads the log again
 	ends   int             // of them, those of sessions
 	whole  bool            // all sessions were verified
 }
@@ -213,6 +215,9 @@ func (v *verify) verdict(source string, data []byte, expect transcript.Expect, o
 			return found, err
 		}
 		found.Session, found.State = string(state.ID), state.Phase.String()
+		if err := v.await(state); err != nil {
+			return found, err
+		}
 		found.Logged = v.leaves[string(state.Head)]
 		faults = append(faults, v.logged(state)...)
 		for _, a := range state.Participants() {
@@ -250,11 +255,32 @@ func (v *verify) readLog(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	found, err := l.Whole(cmd.Context())
-	if err != nil {
-		return fmt.Errorf("the public log: %w", err)
+	v.again = func() error {
+		if v.leaves != nil {
+			if err := background.Pause(cmd.Context(), untilLogged/20); err != nil {
+				return err
+			}
+		}
+		found, err := l.Whole(cmd.Context())
+		if err != nil {
+			return fmt.Errorf("the public log: %w", err)
+		}
+		v.leaves, v.ends = found.Hashes, found.Sessions
+		return nil
 	}
-	v.leaves, v.ends = found.Hashes, found.Sessions
+	return v.again()
+}
+
+// await waits for the log's leaf of a session that has just ended.
+func (v *verify) await(s session.State) error {
+	if !v.inLog || !s.Phase.Over() || time.Since(s.Updated) >= untilLogged {
+		return nil
+	}
+	for end := time.Now().Add(untilLogged); !v.leaves[string(s.Head)] && time.Now().Before(end); {
+		if err := v.again(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

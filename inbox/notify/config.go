@@ -108,6 +108,9 @@ func (c *Config) complete(dir string) error {
 		}
 	}
 	for host, o := range c.Organisations {
+		if err := host.Check(); err != nil {
+			return fmt.Errorf("organisations: %w", err)
+		}
 		for n := range o.Webhooks {
 			if err := o.Webhooks[n].complete(dir); err != nil {
 				return fmt.Errorf("organisations: %s: webhooks: %d: %w", host, n+1, err)
@@ -143,6 +146,9 @@ func (s *SMTP) complete(dir string) error {
 	}
 	if !slices.Contains([]string{startTLS, fullTLS, noTLS}, s.TLS) {
 		return fmt.Errorf("tls: %q is not starttls, tls or none", s.TLS)
+	}
+	if ip := net.ParseIP(host); s.TLS == noTLS && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return errors.New("tls: without TLS, mail goes to a server on this machine only, such as 127.0.0.1:25")
 	}
 	if s.CAFile != "" {
 		if s.roots, err = certificates(dir, s.CAFile); err != nil {

@@ -462,7 +462,10 @@ func TestConfig(t *testing.T) {
 		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example'}]}}\n", "no file with the secret"},
 		{"links: https://x.example\norganisations: {acme.example: {webhooks: [{url: 'https://h.example', secretFile: good, events: [opend]}]}}\n", `no "opend"`},
 		{"links: https://x.example\norganisations: {acme.example: {mail: {always: [a@b.example]}}}\n", "mail needs smtp"},
-		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example, user: u, tls: none}\n", "without TLS"},
+		{"links: https://x.example\nsmtp: {server: 'localhost:25', from: p@x.example, user: u, tls: none}\n", "without TLS"},
+		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example, tls: none}\n", "this machine only"},
+		{"links: https://x.example\nsmtp: {server: '[::1]:25', from: p@x.example, tls: none}\n", ""},
+		{"links: https://x.example\norganisations: {Acme.example: {webhooks: [{url: 'https://h.example', secretFile: good}]}}\n", "is no host"},
 		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example, caFile: good}\n", "no PEM certificate"},
 		{"links: https://x.example\nsmtp: {server: 'm.example:25', from: p@x.example}\norganisations: {acme.example: {mail: {people: {'human://b.example/x': x@b.example}}}}\n", "is not a human of acme.example"},
 	} {

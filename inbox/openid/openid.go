@@ -177,7 +177,11 @@ func (p *Provider) Exchange(ctx context.Context, code, nonce, verifier string) (
 	raw, _ := token.Extra("id_token").(string)
 	verified, err := found.provider.Verifier(&oidc.Config{ClientID: p.config.ClientID, Now: p.now}).Verify(ctx, raw)
 	if err != nil {
-		return Account{}, fmt.Errorf("%w: %.300s", ErrToken, err.Error())
+		why := ErrToken
+		if strings.Contains(err.Error(), "fetching keys") { // the library has no error of its own for it
+			why = ErrUnavailable
+		}
+		return Account{}, fmt.Errorf("%w: %.300s", why, err.Error())
 	}
 	claims := map[string]any{}
 	if err := verified.Claims(&claims); err != nil {

@@ -19,8 +19,10 @@ export class Refusal extends Error {
   }
 }
 
+const { me } = document.body.dataset; // whose page this is; somebody else may have signed in since
+
 async function request(path, options = {}) {
-  const headers = { 'Parley-Inbox': '1', ...options.headers };
+  const headers = { 'Parley-Inbox': me ?? '1', ...options.headers };
   try {
     return await fetch(new URL(path, root), { ...options, headers, redirect: 'manual', credentials: 'same-origin' });
   } catch {
@@ -54,7 +56,7 @@ const unlock = () => { store(locked, ''); store('parley-input', Date.now()); };
 async function again() {
   if (isLocked()) return false;
   const key = await keys.current().catch(() => undefined);
-  return key && !key.guard ? enter(key).then(() => true, () => false) : false; // a guarded key asks the human
+  return key && !key.guard && (!me || key.agentId === me) ? enter(key).then(() => true, () => false) : false; // a guarded key asks the human
 }
 
 async function withLogin(call) {
