@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -18,8 +19,11 @@ import (
 // feedRows bounds the events of a feed. What is overdue longest, and due first, comes first.
 const feedRows = 1_000
 
-// feedsAtOnce are the feeds that are read at once; more are asked to come again.
-const feedsAtOnce = 4
+// feedsAtOnce are the feeds that are read at once. Their humans take turns, and wait no longer than feedFor.
+const (
+	feedsAtOnce = 4
+	feedFor     = 10 * time.Second
+)
 
 // A calendar program reads a feed by a URL with a token, without signing in.
 func (i *Inbox) feed(w http.ResponseWriter, r *http.Request) {
@@ -41,10 +45,11 @@ func (i *Inbox) feed(w http.ResponseWriter, r *http.Request) {
 		err = i.Service.As(whose).Metered(r.Context())
 	}
 	if err == nil {
-		select {
-		case i.feeding <- struct{}{}:
-			defer func() { <-i.feeding }()
-		default:
+		ctx, cancel := context.WithTimeout(r.Context(), feedFor)
+		defer cancel()
+		if leave, came := i.feeding.Take(ctx, whose); came {
+			defer leave()
+		} else {
 			err = session.Refuse(session.Unavailable, "other feeds are being read; try again")
 		}
 	}

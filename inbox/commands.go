@@ -66,7 +66,7 @@ func (i *Inbox) submit(w http.ResponseWriter, r *http.Request, who *person) {
 	i.answer(w, r, accepted, err)
 }
 
-// The bounds of a verification. One runs at a time.
+// The bounds of a verification. One runs at a time; humans take turns, and are charged for it.
 const (
 	verifyEntries = 10_000
 	verifyFor     = 30 * time.Second
@@ -85,13 +85,12 @@ type verdict struct {
 func (i *Inbox) verify(w http.ResponseWriter, r *http.Request, who *person) {
 	ctx, cancel := context.WithTimeout(r.Context(), verifyFor)
 	defer cancel()
-	select {
-	case i.verifying <- struct{}{}:
-		defer func() { <-i.verifying }()
-	case <-ctx.Done():
-		i.answer(w, r, nil, session.Refuse(session.Unavailable, "another transcript is being verified; try again"))
+	leave, came := i.verifying.Take(ctx, who.Agent)
+	if !came {
+		i.answer(w, r, nil, session.Refuse(session.Unavailable, "other transcripts are being verified; try again"))
 		return
 	}
+	defer leave()
 	found, err := i.verdict(ctx, who, performatives.SessionID(r.PathValue("id")))
 	i.answer(w, r, found, err)
 }

@@ -66,8 +66,8 @@ type Inbox struct {
 	people    *people
 	failures  *failures
 	openID    atomic.Pointer[openid.Provider]
-	verifying chan struct{} // holds one
-	feeding   chan struct{} // holds the feeds that are read at once
+	verifying gateway.Turns
+	feeding   gateway.Turns
 	ending    chan struct{} // closed to end live connections
 	end       sync.Once
 }
@@ -84,7 +84,7 @@ func New(o Options) *Inbox {
 		o.From = func(r *http.Request) string { return hostOf(r.RemoteAddr) }
 	}
 	i := &Inbox{
-		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), verifying: make(chan struct{}, 1), feeding: make(chan struct{}, feedsAtOnce), ending: make(chan struct{}),
+		Options: o, mux: http.NewServeMux(), assets: openAssets(), people: newPeople(o.Now), failures: newFailures(o.Now), verifying: o.Service.Turns(1), feeding: o.Service.Turns(feedsAtOnce), ending: make(chan struct{}),
 	}
 	i.pages = i.openPages()
 	i.openID.Store(o.OpenID)
