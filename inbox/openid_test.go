@@ -342,7 +342,7 @@ func TestOpenIDAway(t *testing.T) {
 		for _, path := range []string{"/keys", "/userinfo"} {
 			back := v.goes("")
 			s.fails(path, ways["10 MB"])
-			if status, body := v.posts("/inbox/callback", back); status == http.StatusOK || strings.Contains(body, "did not begin") {
+			if status, body := v.posts("/inbox/callback", back); status != http.StatusServiceUnavailable || !strings.Contains(body, "is not possible now") {
 				t.Errorf("without %s it is answered %d %s", path, status, body)
 			}
 			s.at.Front(nil)

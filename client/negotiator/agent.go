@@ -137,6 +137,10 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	case turn.CounterpartyAct == performatives.Query.String():
 		return "", nil, errNotOurs
 	case turn.Reference == "":
+	case offer == nil && commits(view, turn.Reference, side):
+		unknown := Decision{Act: Escalate, Code: "policy-ambiguous", Reason: "the policy does not know commitments"}
+		d := a.ruled(view, turn.Reference, side, Situation{Last: true}, unknown)
+		return d.Act, bodyOf(turn, a.Policy, d), nil
 	case offer == nil:
 		return "", nil, errNotOurs
 	case offer.From == side && len(offer.Pending) > 0:
@@ -178,6 +182,11 @@ func Another(view *api.SessionView, offer *api.OfferView, side performatives.Age
 	return slices.ContainsFunc(view.Proposals, func(o api.OfferView) bool {
 		return o.Proposal == offer.Supersedes && o.From == side && (o.Subject != offer.Subject || o.Type != offer.Type || o.Schema != offer.Schema)
 	})
+}
+
+// commits reports whether something is a commitment of another than a side.
+func commits(view *api.SessionView, id string, side performatives.Agent) bool {
+	return slices.ContainsFunc(view.Commitments, func(c api.OfferView) bool { return c.Commitment == id && c.From != side })
 }
 
 // offerOf finds an offer, and counts those of a side.

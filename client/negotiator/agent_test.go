@@ -124,6 +124,37 @@ func TestNegotiatorAnother(t *testing.T) {
 	}
 }
 
+// A commitment is a human's to judge, whose ruling is kept to.
+func TestNegotiatorCommits(t *testing.T) {
+	t.Parallel()
+	for decision, want := range map[string]string{"approved": "accepted", "denied": "rejected", "": "rejected"} {
+		t.Run(decision, func(t *testing.T) {
+			t.Parallel()
+			w := testkit.NewWorld(t, testkit.Options{})
+			p, q := w.Principal(buyer), w.Principal(seller)
+			human := performatives.Agent("human://acme.com/alice")
+			if decision != "" {
+				w.Principal(human)
+			}
+			id := w.Open(p, q)
+			buys := agent(w, buyer, "buy.yaml")
+			p.Say(id, &performatives.ProposeBody{ProposalID: "p1", Type: "x", Subject: "s", Terms: []byte(`{"price":400,"currency":"EUR"}`)})
+			q.Say(id, &performatives.AcceptBody{ReferenceID: "p1"})
+			q.Say(id, &performatives.CommitBody{CommitmentID: "k1", ReferenceID: "p1", Terms: &performatives.CommitmentTerms{
+				Obligations: []performatives.Obligation{{Party: seller, Action: "deliver"}},
+			}})
+			haggle(w, buys)
+			if decision != "" {
+				w.Principal(human).Say(id, testkit.Ruling(performatives.MessageID(view(w, id).Escalation.ID), decision))
+				haggle(w, buys)
+			}
+			if got := view(w, id).Commitments[0].Status; got != want {
+				t.Errorf("the commitment is %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // In convergent/1 each side accepts its own offer too, and makes no other before somebody else has spoken.
 func TestNegotiatorModes(t *testing.T) {
 	t.Parallel()

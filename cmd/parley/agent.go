@@ -51,7 +51,7 @@ func (r *registration) flags(cmd *cobra.Command) {
 	r.loginFlags(cmd)
 	cmd.Flags().StringVar(&r.card.Name, "name", "", "display `NAME`")
 	cmd.Flags().StringVar(&r.card.Description, "description", "", "`TEXT` that says what it is for")
-	cmd.Flags().BoolVar(&r.replace, "replace", false, "replace the card and keys of a registered principal")
+	cmd.Flags().BoolVar(&r.replace, "replace", false, "replace the card and keys of a registered principal; a human keeps its browsers, see human unenrol")
 }
 
 func agentAdd() *cobra.Command {

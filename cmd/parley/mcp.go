@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -37,6 +39,9 @@ func runMCP(cmd *cobra.Command, _ []string) error {
 	if token != "" {
 		if text(cmd, "key") != "" {
 			return usage(errors.New("--token is of a hosted agent, and --key of one that signs for itself: give one of them"))
+		}
+		if u, err := url.Parse(text(cmd, "http")); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return usage(fmt.Errorf("--http %.200q is no URL such as https://parley.acme.com", text(cmd, "http")))
 		}
 		return stdio(ctx, mcpgateway.Forward(strings.TrimSuffix(text(cmd, "http"), "/")+mcpgateway.Path, token, every))
 	}
