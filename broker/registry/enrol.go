@@ -64,7 +64,7 @@ func (r *Registry) human(a performatives.Agent) (api.Card, error) {
 	card, known := r.Card(a)
 	switch {
 	case !a.IsHuman():
-		return card, session.Refuse(session.MalformedEnvelope, "/agentId: is a human://…: only humans have browsers").With(map[string]string{"path": "/agentId"})
+		return card, session.Refuse(session.MalformedEnvelope, "/agentId: is a human, human://…").With(map[string]string{"path": "/agentId"})
 	case !known:
 		return card, unregistered(a)
 	}

@@ -284,7 +284,15 @@ func bodyOf(turn api.Turn, p *Policy, d Decision) map[string]any {
 	case Propose:
 		return map[string]any{"proposalId": id, "type": p.Type, "subject": p.Subject, "terms": d.Terms, "reason": d.Reason}
 	case Counter:
-		return map[string]any{"proposalId": id, "referenceId": turn.Reference, "terms": d.Terms, "reason": d.Reason}
+		body := map[string]any{"proposalId": id, "referenceId": turn.Reference, "terms": d.Terms, "reason": d.Reason}
+		if offer, _ := offerOf(turn.View, turn.Reference, ""); offer != nil { // else it takes on the subject of what it answers
+			for _, o := range turn.View.Proposals {
+				if o.Proposal == offer.Supersedes && (o.Subject != offer.Subject || o.Type != offer.Type) {
+					body["subject"], body["type"] = o.Subject, o.Type
+				}
+			}
+		}
+		return body
 	case Escalate:
 		return map[string]any{
 			"reason": d.Code, "urgency": "medium", "context": map[string]string{"why": d.Reason}, "referenceId": turn.Reference,

@@ -116,8 +116,15 @@ func TestNegotiatorAnother(t *testing.T) {
 	if did, err := sells.Step(w.Ctx); !errors.Is(err, negotiator.ErrLeft) {
 		t.Errorf("a question about its offer is answered %q: %v", did, err)
 	}
-	terms["price"] = 5000
 	_, err = deal.Counter(w.Ctx, ours.Proposal, client.Proposal{ID: "p2", Subject: "plates", Terms: terms})
+	testkit.Must(t, err)
+	haggle(w, sells)
+	v = view(w, id)
+	if ours = v.Proposals[len(v.Proposals)-1]; ours.From != seller || ours.Subject != "cups" {
+		t.Fatalf("a counter-offer about plates is countered with %+v", ours)
+	}
+	terms["price"] = 5000
+	_, err = deal.Counter(w.Ctx, ours.Proposal, client.Proposal{ID: "p3", Subject: "plates", Terms: terms})
 	testkit.Must(t, err)
 	if did, err := sells.Step(w.Ctx); err != nil || !strings.HasPrefix(did, "ESCALATE") {
 		t.Errorf("a counter-offer about plates is answered %q (%v)", did, err)
