@@ -63,8 +63,8 @@ type Custody struct {
 	work   *background.Group
 
 	mu     sync.Mutex
-	tokens map[string]*token // by id
-	names  map[string]string // ids of tokens by their name in MACP
+	tokens map[string]*token          // by id
+	names  map[string]map[string]bool // ids of tokens by their name in MACP
 	uses   map[string]time.Time
 	keys   map[performatives.Agent]hosted
 }
@@ -77,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Custody, error) {
 	}
 	c := &Custody{
 		o: o, bucket: bucket, work: background.New(),
-		tokens: map[string]*token{}, names: map[string]string{}, uses: map[string]time.Time{}, keys: map[performatives.Agent]hosted{},
+		tokens: map[string]*token{}, names: map[string]map[string]bool{}, uses: map[string]time.Time{}, keys: map[performatives.Agent]hosted{},
 	}
 	if c.seal, err = sealing.New(o.Secret, purpose); err != nil {
 		return nil, err

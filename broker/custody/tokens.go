@@ -172,11 +172,12 @@ func (c *Custody) shown(t *token) api.Token {
 func (c *Custody) MACPSender(name string) (performatives.Agent, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t, known := c.tokens[c.names[name]]
-	if !known || t.over(c.o.Now()) {
-		return "", false
+	for id := range c.names[name] {
+		if t := c.tokens[id]; !t.over(c.o.Now()) {
+			return t.Agent, true
+		}
 	}
-	return t.Agent, true
+	return "", false
 }
 
 // checkMACPSender refuses a principal's name in MACP that is another's.
@@ -189,12 +190,18 @@ func (c *Custody) checkMACPSender(a performatives.Agent, name string) error {
 
 // name notes what MACP calls the holder of a token that has changed. The caller holds the lock.
 func (c *Custody) name(id string, old, t *token) {
-	if old != nil && (t.ID == "" || t.Removed) && c.names[old.Sender] == id {
-		delete(c.names, old.Sender)
+	if old != nil && old.Sender != "" {
+		if delete(c.names[old.Sender], id); len(c.names[old.Sender]) == 0 {
+			delete(c.names, old.Sender)
+		}
 	}
-	if _, taken := c.names[t.Sender]; t.Sender != "" && !taken && !t.Removed {
-		c.names[t.Sender] = id
+	if t.Sender == "" || t.Removed {
+		return
 	}
+	if c.names[t.Sender] == nil {
+		c.names[t.Sender] = map[string]bool{}
+	}
+	c.names[t.Sender][id] = true
 }
 
 // used notes a use of a token, now and then in the bucket.

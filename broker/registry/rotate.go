@@ -38,9 +38,6 @@ func (r *Registry) AgentRotate(ctx context.Context, c api.Caller, q api.RotateKe
 				return err
 			}
 		}
-		if next.Key != card.Key && slices.Contains(card.Registry.FormerKeys, next.Key) {
-			return session.Refuse(session.Duplicate, "the key was replaced before: rotate to one that was never used")
-		}
 		if err := r.checkKeys(&next); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package macpgateway_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/gateway/macp/pb"
+	"github.com/parley-asp/parley/session"
 	"github.com/parley-asp/parley/test/testkit"
 )
 
@@ -78,5 +80,31 @@ func TestLegible(t *testing.T) {
 		if a := w.sends("a", e); a.GetOk() != (i > 5) {
 			t.Errorf("details %q are answered %s %s", details, answered(a), a.GetError().GetMessage())
 		}
+	}
+}
+
+// A name stays its principal's while a token that has it is good, whichever of them goes.
+func TestNameOfTwoTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	w.hosts(api.Card{Agent: buyer, MACP: true}, "the buyer", api.AddToken{Sender: "the buyer"})
+	w.hosts(api.Card{Agent: seller, MACP: true}, "the seller", api.AddToken{})
+	var ids []string
+	for range 2 {
+		token, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: seller, Sender: "the seller"})
+		testkit.Must(t, err)
+		w.bearers["the seller"], ids = token.Token, append(ids, token.ID)
+	}
+	mole := api.Card{Agent: "agent://other.io/mole", MACPSender: "the seller"}
+	_, err := w.OperatorClient().RemoveToken(w.Ctx, ids[0])
+	testkit.Must(t, err)
+	if _, err := w.OperatorClient().AddHosted(w.Ctx, mole); !errors.Is(err, &session.Refusal{Code: session.Duplicate}) {
+		t.Errorf("a card takes the name of a token that is good: %v", err)
+	}
+	w.starts("the buyer", "s1", "the buyer", "the seller")
+	_, err = w.OperatorClient().RemoveToken(w.Ctx, ids[1])
+	testkit.Must(t, err)
+	if _, err := w.OperatorClient().AddHosted(w.Ctx, mole); err != nil {
+		t.Errorf("the name of no token is taken: %v", err)
 	}
 }
