@@ -41,13 +41,17 @@ type messages struct {
 	in     *bufio.Reader
 	errors io.Writer
 	rest   []byte // of the line that is being read
+	single bool   // the client asked for a revision of MCP that has no batches
 }
+
+// withoutBatches is the first revision of MCP that has none.
+const withoutBatches = "2025-06-18"
 
 func (m *messages) Read(p []byte) (int, error) {
 	for len(m.rest) == 0 {
 		line, err := m.in.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			if code, why := faultOf(line); why != "" {
+			if code, why := m.faultOf(line); why != "" {
 				data, err := json.Marshal(object{"jsonrpc": "2.0", "id": nil, "error": object{"code": code, "message": why}}, json.Deterministic(true))
 				if err != nil {
 					return 0, err
@@ -69,7 +73,7 @@ func (m *messages) Read(p []byte) (int, error) {
 }
 
 // faultOf is why a line is no message; "" is that it is one.
-func faultOf(line []byte) (code int, why string) {
+func (m *messages) faultOf(line []byte) (code int, why string) {
 	lax := json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) // the library says what is wrong with a message
 	all := []jsontext.Value{line}
 	switch {
@@ -79,10 +83,17 @@ func faultOf(line []byte) (code int, why string) {
 		return jsonrpc.CodeParseError, "the line is not JSON"
 	case line[0] == '[' && (json.Unmarshal(line, &all, lax) != nil || len(all) == 0):
 		return jsonrpc.CodeInvalidRequest, "the batch is empty"
+	case line[0] == '[' && m.single:
+		return jsonrpc.CodeInvalidRequest, "this revision of MCP has no batches"
 	}
 	for _, one := range all {
-		if _, err := jsonrpc.DecodeMessage(one); err != nil {
+		message, err := jsonrpc.DecodeMessage(one)
+		if err != nil {
 			return jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0"
+		}
+		if request, is := message.(*jsonrpc.Request); is && request.Method == "initialize" {
+			var params mcp.InitializeParams
+			m.single = json.Unmarshal(request.Params, &params, lax) == nil && params.ProtocolVersion >= withoutBatches
 		}
 	}
 	return 0, ""

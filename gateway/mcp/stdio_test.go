@@ -72,7 +72,7 @@ func TestStdioRefuses(t *testing.T) {
 	<-asked
 	asks(`{broken`, `-32700`)
 	asks(``, "")
-	for _, line := range []string{`[]`, `5`, `[5]`, `{"jsonrpc":"1.0","id":1,"method":"ping"}`} {
+	for _, line := range []string{`[]`, `5`, `[5]`, `[{"jsonrpc":"2.0","id":9,"method":"ping"}]`, `{"jsonrpc":"1.0","id":1,"method":"ping"}`} {
 		asks(line, `-32600`)
 	}
 	asks(`{"jsonrpc":"2.0","id":3,"method":"resources/list"}`, `parley://one`)
