@@ -107,7 +107,7 @@ func amountsIn(v any, likely bool) (found []Amount, unread string) {
 			}
 			return
 		}
-		if NamesAmount(name) || isMoney(at) {
+		if namesAmount(name) || isMoney(at) {
 			a, ok := amountOf(at, in, v, path)
 			switch {
 			case likely && ok && isQuantity(at, in, name, path), likely && !ok && isNoAmount(at, name):
@@ -191,8 +191,7 @@ var amountNames = map[string]bool{
 // words are those of a name in any of the usual spellings: setupFee, setup_fee, SETUP-FEE.
 var words = regexp.MustCompile(`[A-Z]*[a-z]+|[A-Z]+`)
 
-// NamesAmount reports whether a name is that of an amount, such as setupFee.
-func NamesAmount(name string) bool {
+func namesAmount(name string) bool {
 	all := words.FindAllString(name, -1)
 	for i, word := range all {
 		word = strings.ToLower(word)

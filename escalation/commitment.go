@@ -225,7 +225,7 @@ func (b *Bound) caps() (all []limit) {
 				currency = a.Currency
 			}
 		}
-		if most != nil && (l.single || currency != "" || NamesAmount(l.TermPath[strings.LastIndexByte(l.TermPath, '.')+1:])) {
+		if most != nil && (l.single || currency != "" || namesAmount(l.TermPath[strings.LastIndexByte(l.TermPath, '.')+1:])) {
 			all = append(all, limit{RulingsBound: performatives.RulingsBound{TermPath: l.TermPath, Max: most, Currency: currency}, strict: b.Strict, single: l.single})
 		}
 	}

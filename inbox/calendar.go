@@ -44,18 +44,9 @@ func (i *Inbox) feed(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = i.Service.As(whose).Metered(r.Context())
 	}
+	var feed []byte
 	if err == nil {
-		ctx, cancel := context.WithTimeout(r.Context(), feedFor)
-		defer cancel()
-		if leave, came := i.feeding.Take(ctx, whose); came {
-			defer leave()
-		} else {
-			err = session.Refuse(session.Unavailable, "other feeds are being read; try again")
-		}
-	}
-	var rows []dueRow
-	if err == nil {
-		rows, _, err = i.allDue(r.Context(), whose, "", "")
+		feed, err = i.made(r.Context(), whose)
 	}
 	if err != nil {
 		i.noFeed(w, err)
@@ -64,7 +55,23 @@ func (i *Inbox) feed(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/calendar; charset=utf-8")
 	h.Set("Content-Disposition", `inline; filename="due.ics"`)
-	send(w, r, http.StatusOK, i.calendar(rows))
+	send(w, r, http.StatusOK, feed)
+}
+
+// made is a human's feed, once it is its turn.
+func (i *Inbox) made(ctx context.Context, a performatives.Agent) ([]byte, error) {
+	waits, cancel := context.WithTimeout(ctx, feedFor)
+	defer cancel()
+	leave, came := i.feeding.Take(waits, a)
+	if !came {
+		return nil, session.Refuse(session.Unavailable, "other feeds are being read; try again")
+	}
+	defer leave()
+	rows, _, err := i.allDue(ctx, a, "", "")
+	if err != nil {
+		return nil, err
+	}
+	return i.calendar(rows), nil
 }
 
 // noFeed answers a program that gets no feed. The URL has a secret, so it is logged nowhere.

@@ -90,8 +90,10 @@ func (i *Inbox) verify(w http.ResponseWriter, r *http.Request, who *person) {
 		i.answer(w, r, nil, session.Refuse(session.Unavailable, "other transcripts are being verified; try again"))
 		return
 	}
-	defer leave()
-	found, err := i.verdict(ctx, who, performatives.SessionID(r.PathValue("id")))
+	found, err := func() (verdict, error) {
+		defer leave()
+		return i.verdict(ctx, who, performatives.SessionID(r.PathValue("id")))
+	}()
 	i.answer(w, r, found, err)
 }
 

@@ -83,7 +83,7 @@ var places = map[string]place{
 	"broker/approvals":    plain("api/fit", "api", "broker/registry", "escalation", "internal/background", "performatives", "session", "store"),
 	"broker/insights":     plain("broker/reads", "api", "broker/archive", "broker/registry", "internal/background", "performatives", "session", "session/modes", "broker/sessionlist"),
 	"broker/timers":       plain("api", "broker/cluster", "internal/background", "performatives", "store"),
-	"client/negotiator":   plain("api", "escalation", "internal/strictyaml", "performatives", "session"),
+	"client/negotiator":   plain("api", "internal/strictyaml", "performatives", "session"),
 	"broker/hosted":       plain("api", "performatives", "session", "session/agreement", "store"),
 	"broker/wakeups":      plain("api", "internal/background", "internal/outbound", "internal/sealing", "internal/webhook", "performatives", "session", "store"),
 	"broker/turns":        plain("api", "api/fit", "broker/hosted", "delegation", "internal/background", "performatives", "session", "store"),

@@ -21,6 +21,10 @@ func TestWitnessAhead(t *testing.T) {
 	if w.failed > 0 || logged.Len() > 0 {
 		t.Errorf("it fails at once, %d times", w.failed)
 	}
+	w.ahead, w.asked = w.ahead.Add(-time.Hour), w.asked.Add(-time.Hour)
+	if w.answered(errAhead); w.failed > 0 {
+		t.Error("it fails for what it said an hour ago")
+	}
 	w.ahead = w.ahead.Add(-aheadFor)
 	w.answered(errAhead)
 	if w.failed != 1 || logged.Len() != 1 || !w.until.After(time.Now()) {

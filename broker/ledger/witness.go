@@ -65,6 +65,7 @@ type cosigner struct {
 	size   int64 // of the newest checkpoint that it has cosigned, as far as known
 	failed int   // times in a row
 	until  time.Time
+	asked  time.Time // last
 	ahead  time.Time // since when it says that it has cosigned more than there is; zero is not now
 }
 
@@ -139,11 +140,13 @@ func (l *Ledger) cosigned(ctx context.Context, c inclusion.Checkpoint, signed st
 
 // answered opens the circuit breaker after a failure, and closes it after a success.
 func (w *cosigner) answered(err error) {
+	now := time.Now()
 	if !errors.Is(err, errAhead) {
 		w.ahead = time.Time{}
-	} else if w.ahead.IsZero() {
-		w.ahead = time.Now()
+	} else if w.ahead.IsZero() || now.Sub(w.asked) > aheadFor { // the one before was about other leaves
+		w.ahead = now
 	}
+	w.asked = now
 	switch {
 	case errors.Is(err, errAhead) && time.Since(w.ahead) < aheadFor: // by another broker, whose leaves are on their way
 	case err != nil:

@@ -45,57 +45,51 @@ func (a *Agent) Step(ctx context.Context) (did string, err error) {
 	if err != nil || turn.Claim == nil {
 		return "", err
 	}
-	act, body, err := a.answer(ctx, turn)
-	for said := false; err == nil && !said; {
-		err = a.respond(ctx, turn, worker, act, body)
-		said = err == nil
-		if refusal, is := errors.AsType[*session.Refusal](err); is {
-			if other, instead := a.instead(turn, act, refusal.Code); other != "" {
-				act, body, err = other, instead, nil
-			}
+	refused := refusals{}
+	for err == nil {
+		var act string
+		var body map[string]any
+		if act, body, err = a.answer(ctx, turn, refused); err != nil {
+			break
+		}
+		if why, again := refused[act]; again {
+			err = why
+			break
+		}
+		if err = a.respond(ctx, turn, worker, act, body); err == nil {
+			return fmt.Sprintf("%s in %s", act, turn.Session), nil
+		}
+		if refusal, is := errors.AsType[*session.Refusal](err); is { // something else may be allowed
+			refused[act], err = refusal, nil
 		}
 	}
-	if err != nil {
-		a.left++
-		return "", fmt.Errorf("the turn in %s: %w: %w", turn.Session, ErrLeft, err)
-	}
-	return fmt.Sprintf("%s in %s", act, turn.Session), nil
+	a.left++
+	return "", fmt.Errorf("the turn in %s: %w: %w", turn.Session, ErrLeft, err)
 }
 
-// instead is what to say once an act was refused; "" is nothing.
-func (a *Agent) instead(turn api.Turn, act string, why session.Code) (other string, body map[string]any) {
-	switch {
-	case act == Escalate && why == session.Unauthorized: // nobody may decide: without a mandate the answer is no
-		return Reject, rejection(turn, "no mandate for these terms, and nobody to ask")
-	case turn.View != nil && turn.View.State == session.Invited && act == Accept && why == session.ModeViolation: // its card forbids the session, which is nobody else's business
-		return Reject, rejection(turn, "declined")
-	case act == Counter && why == session.ModeViolation: // the mode allows no more of them
-		side := sideOf(turn, a.Self)
-		offer, ours := offerOf(turn.View, turn.Reference, side)
-		s, err := situation(turn, offer, side, ours, a.Policy.Rounds)
-		if s.Last = true; err != nil || s.Offer == nil {
-			return "", nil
-		}
-		d := a.Policy.Decide(s)
-		return d.Act, bodyOf(turn, a.Policy, d)
-	case why != session.AuthorityExceeded:
-	case act == Accept: // as its card, or a human, has limited it
-		side := sideOf(turn, a.Self)
-		offer, ours := offerOf(turn.View, turn.Reference, side)
-		s, err := situation(turn, offer, side, ours, a.Policy.Rounds)
-		if err != nil {
-			return "", nil
-		}
-		limited := Decision{Act: Escalate, Code: "authority-limit", Reason: "the policy accepts it, and the agent's authority does not"}
-		d := a.ruled(turn.View, turn.Reference, side, s, limited)
-		if d.Act == Accept {
-			d = a.denied(s)
-		}
-		return d.Act, bodyOf(turn, a.Policy, d)
-	case act == Counter:
-		return Reject, rejection(turn, "no mandate for other terms")
+// refusals are those of the acts of a turn so far, each of which is said once.
+type refusals map[string]*session.Refusal
+
+// by reports whether an act was refused with a code.
+func (r refusals) by(act string, code session.Code) bool { return r[act] != nil && r[act].Code == code }
+
+// capped reports whether the mode allows no more offers.
+func (r refusals) capped() bool { return r.says(Counter, "rule") == "max_rounds" }
+
+// byCard reports whether the agent's card allows less than an offer, which an approval that says how much would change.
+func (r refusals) byCard() bool { return r.says(Accept, "maxTransactionValue") != nil }
+
+// says is a detail of an act's refusal.
+func (r refusals) says(act, name string) any {
+	if r[act] == nil {
+		return nil
 	}
-	return "", nil
+	var details map[string]any
+	data, err := json.Marshal(r[act].Details)
+	if err != nil || json.Unmarshal(data, &details) != nil {
+		return nil
+	}
+	return details[name]
 }
 
 func (a *Agent) respond(ctx context.Context, turn api.Turn, worker, act string, body map[string]any) error {
@@ -119,16 +113,18 @@ func (a *Agent) respond(ctx context.Context, turn api.Turn, worker, act string, 
 var errNotOurs = errors.New("nothing that a policy answers")
 
 // answer decides what to say.
-func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map[string]any, err error) {
+func (a *Agent) answer(ctx context.Context, turn api.Turn, refused refusals) (act string, body map[string]any, err error) {
 	view := turn.View
 	if view == nil { // a delegation that is offered
 		return "", nil, errNotOurs
 	}
-	unasked := view.Publish != nil && !a.Policy.Publish // whoever accepts consents
-	if view.State == session.Invited && unasked {
-		return Reject, rejection(turn, "no mandate to publish terms"), nil
-	}
 	if view.State == session.Invited {
+		switch {
+		case view.Publish != nil && !a.Policy.Publish:
+			return Reject, rejection(turn, "no mandate to publish terms"), nil
+		case refused.by(Accept, session.ModeViolation): // its card forbids the session, which is nobody else's business
+			return Reject, rejection(turn, "declined"), nil
+		}
 		return Accept, map[string]any{"referenceId": turn.Reference}, nil
 	}
 	side := sideOf(turn, a.Self)
@@ -139,12 +135,14 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	case turn.Reference == "":
 	case offer == nil && commits(view, turn.Reference, side):
 		unknown := Decision{Act: Escalate, Code: "policy-ambiguous", Reason: "the policy does not know commitments"}
-		d := a.ruled(view, turn.Reference, side, Situation{Last: true}, unknown)
+		d := a.within(view, turn.Reference, side, Situation{Last: true}, unknown, refused)
 		return d.Act, bodyOf(turn, a.Policy, d), nil
 	case offer == nil:
 		return "", nil, errNotOurs
 	case offer.From == side && len(offer.Pending) > 0:
 		return answersOf(offer)
+	case accepted(view, offer.Proposal, side): // it waits for others, or for a COMMIT
+		return "", nil, errNotOurs
 	case offer.From == side && offer.Status == "open" && turn.Mode == convergent: // whose sides accept their own
 		return Accept, map[string]any{"referenceId": turn.Reference}, nil
 	case offer.From == side && offer.Status == "open":
@@ -154,20 +152,23 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	if err != nil {
 		return "", nil, err
 	}
+	s.Last = s.Last || refused.capped()
 	d, matched := a.Policy.match(turn, offer, s, ours)
 	if !matched {
 		d = a.Policy.Decide(s)
 	}
-	if !matched && d.Act == Propose && ours >= a.Policy.Rounds {
+	switch {
+	case !matched && d.Act == Propose && ours >= a.Policy.Rounds:
 		return "", nil, errNotOurs
-	}
-	if d.Act == Accept && unasked {
+	case d.Act != Accept:
+	case view.Publish != nil && !a.Policy.Publish: // whoever accepts consents
 		d = Decision{Act: Escalate, Code: "policy-ambiguous", Reason: "the public log would show the terms, and the policy does not say publish"}
-	}
-	if d.Act == Accept && Another(view, offer, side) {
+	case Another(view, offer, side):
 		d = Decision{Act: Escalate, Code: "policy-ambiguous", Reason: "the counter-offer has another subject, type or schema than our offer"}
+	case refused.by(Accept, session.AuthorityExceeded):
+		d = Decision{Act: Escalate, Code: "authority-limit", Reason: "the policy accepts it, and the agent's authority does not"}
 	}
-	d = a.ruled(view, turn.Reference, side, s, d)
+	d = a.within(view, turn.Reference, side, s, d, refused)
 	if matched {
 		return d.Act, assessed(turn, bodyOf(turn, a.Policy, d), d), nil
 	}
@@ -177,11 +178,36 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn) (act string, body map
 	return d.Act, bodyOf(turn, a.Policy, d), nil
 }
 
+// within keeps to what a human has decided, and to what was refused.
+func (a *Agent) within(view *api.SessionView, id string, side performatives.Agent, s Situation, d Decision, refused refusals) Decision {
+	d = a.ruled(view, id, side, s, d)
+	if d.Act == Accept && refused.by(Accept, session.AuthorityExceeded) && !refused.byCard() { // what a human has approved is less
+		d = a.denied(s)
+	}
+	switch {
+	case d.Act == Counter && refused.by(Counter, session.AuthorityExceeded):
+		d = Decision{Act: Reject, Reason: "no mandate for other terms"}
+	case d.Act == Escalate && refused.by(Escalate, session.Unauthorized):
+		d = Decision{Act: Reject, Reason: "no mandate for these terms, and nobody to ask"}
+	}
+	return d
+}
+
 // Another reports whether a counter-offer is of something else than the offer of a side that it replaces.
 func Another(view *api.SessionView, offer *api.OfferView, side performatives.Agent) bool {
 	return slices.ContainsFunc(view.Proposals, func(o api.OfferView) bool {
-		return o.Proposal == offer.Supersedes && o.From == side && (o.Subject != offer.Subject || o.Type != offer.Type || o.Schema != offer.Schema)
+		return o.Proposal == offer.Supersedes && o.From == side && (o.Subject != offer.Subject || o.Type != offer.Type || o.Schema != "" && o.Schema != offer.Schema)
 	})
+}
+
+// accepted reports whether a side has accepted a proposal of convergent/1, which others have yet to accept, or to COMMIT.
+func accepted(view *api.SessionView, id string, side performatives.Agent) bool {
+	var mode struct {
+		Projection struct {
+			Accepts map[performatives.Agent]string `json:"accepts"`
+		} `json:"projection"`
+	}
+	return json.Unmarshal(view.ModePart, &mode) == nil && mode.Projection.Accepts[side] == id
 }
 
 // commits reports whether something is a commitment of another than a side.

@@ -178,35 +178,100 @@ func TestNegotiatorModes(t *testing.T) {
 	}
 }
 
-// A capped is a broker whose mode allows no more counter-offers.
-type capped struct {
-	turn api.Turn
-	said []string
+// A strict broker refuses acts.
+type strict struct {
+	turn    api.Turn
+	refuses map[string]*session.Refusal
+	said    []string
 }
 
-func (c *capped) PickUp(context.Context, api.PickUpTurn) (api.Turn, error) { return c.turn, nil }
+func (s *strict) PickUp(context.Context, api.PickUpTurn) (api.Turn, error) { return s.turn, nil }
 
-func (c *capped) RespondTurn(_ context.Context, q api.RespondTurn) (api.Acceptance, error) {
-	if c.said = append(c.said, q.Performative); q.Performative == negotiator.Counter {
-		return api.Acceptance{}, session.Violation("round-cap", "there were 8 offers, and no more are allowed")
+func (s *strict) RespondTurn(_ context.Context, q api.RespondTurn) (api.Acceptance, error) {
+	s.said = append(s.said, q.Performative)
+	if why := s.refuses[q.Performative]; why != nil {
+		return api.Acceptance{}, why
 	}
 	return api.Acceptance{}, nil
 }
 
-// Where the mode allows no more offers, the turn is the last one.
-func TestNegotiatorCapped(t *testing.T) {
+// What is refused is not said again: where the mode allows no more offers, the turn is the last one, and what a human
+// has to decide, or has decided, stays so.
+func TestNegotiatorRefused(t *testing.T) {
 	t.Parallel()
-	for price, want := range map[int]string{560: "COUNTER ACCEPT", 690: "COUNTER REJECT", 900: "COUNTER ESCALATE"} {
-		terms := fmt.Appendf(nil, `{"currency":"EUR","price":%d,"deliveryDays":12,"finish":"matte"}`, price)
-		b := &capped{turn: api.Turn{
+	const cups, ours = `{"currency":"EUR","price":%d,"deliveryDays":%d,"finish":"matte"}`, "offer-1"
+	refuses := map[string]*session.Refusal{
+		"rounds": session.Violation("max_rounds", "no more offers"), "category": session.Violation("category", "no"),
+		"above": session.Refuse(session.AuthorityExceeded, "above"), "nobody": session.Refuse(session.Unauthorized, "nobody decides"),
+		"card": session.Refuse(session.AuthorityExceeded, "above").With(map[string]any{"maxTransactionValue": 300}),
+	}
+	ruled := func(status string) func(*api.SessionView) {
+		return func(v *api.SessionView) {
+			v.Escalation = &api.EscalationView{Reference: "p1", OnBehalfOf: buyer, Status: status}
+		}
+	}
+	plates := func(v *api.SessionView) {
+		v.Proposals = append(v.Proposals, api.OfferView{Proposal: ours, From: buyer, Subject: "cups", Status: "countered"})
+		v.Proposals[0].Supersedes, v.Proposals[0].Subject = ours, "plates"
+	}
+	published := func(v *api.SessionView) { v.Publish = []byte(`"terms"`) }
+	for name, c := range map[string]struct {
+		price   int
+		refused map[string]string
+		view    []func(*api.SessionView)
+		want    string
+	}{
+		"good at the cap":                   {560, map[string]string{"COUNTER": "rounds"}, nil, "COUNTER ACCEPT"},
+		"poor at the cap":                   {690, map[string]string{"COUNTER": "rounds"}, nil, "COUNTER REJECT"},
+		"beyond at the cap":                 {900, map[string]string{"COUNTER": "rounds"}, nil, "COUNTER ESCALATE"},
+		"plates at the cap":                 {560, map[string]string{"COUNTER": "rounds"}, []func(*api.SessionView){plates}, "COUNTER ESCALATE"},
+		"denied plates":                     {560, map[string]string{"COUNTER": "rounds"}, []func(*api.SessionView){plates, ruled("denied")}, "COUNTER REJECT"},
+		"published at the cap":              {560, map[string]string{"COUNTER": "rounds"}, []func(*api.SessionView){published}, "COUNTER ESCALATE"},
+		"another violation":                 {560, map[string]string{"COUNTER": "category"}, nil, "COUNTER left"},
+		"above the card":                    {400, map[string]string{"ACCEPT": "above"}, nil, "ACCEPT ESCALATE"},
+		"above, nobody":                     {400, map[string]string{"ACCEPT": "above", "ESCALATE": "nobody"}, nil, "ACCEPT ESCALATE REJECT"},
+		"above the card, which is approved": {400, map[string]string{"ACCEPT": "card"}, []func(*api.SessionView){ruled("approved")}, "ACCEPT left"},
+		"above the ruling":                  {900, map[string]string{"ACCEPT": "above", "COUNTER": "rounds"}, []func(*api.SessionView){ruled("approved")}, "COUNTER ACCEPT REJECT"},
+		"all offers above":                  {900, map[string]string{"COUNTER": "above"}, nil, "COUNTER REJECT"},
+		"nothing is allowed":                {900, map[string]string{"COUNTER": "above", "REJECT": "nobody"}, nil, "COUNTER REJECT left"},
+	} {
+		days := 12
+		if c.price == 400 {
+			days = 3
+		}
+		b := &strict{refuses: map[string]*session.Refusal{}, turn: api.Turn{
 			Claim: &api.TurnClaim{}, Turn: &api.TurnNumber{}, Mode: "binding/1", Reference: "p1",
-			View: &api.SessionView{State: session.Conversing, Proposals: []api.OfferView{{Proposal: "p1", Status: "open", From: seller, Terms: terms}}},
+			View: &api.SessionView{State: session.Conversing, Proposals: []api.OfferView{{Proposal: "p1", Status: "open", From: seller, Terms: fmt.Appendf(nil, cups, c.price, days)}}},
+		}}
+		for act, why := range c.refused {
+			b.refuses[act] = refuses[why]
+		}
+		for _, change := range c.view {
+			change(b.turn.View)
+		}
+		n := &negotiator.Agent{Self: buyer, Policy: example(t, "buy.yaml"), Broker: b}
+		if _, err := n.Step(t.Context()); errors.Is(err, negotiator.ErrLeft) {
+			b.said = append(b.said, "left")
+		} else if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := strings.Join(b.said, " "); got != c.want {
+			t.Errorf("%s: it says %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// An offer that the agent has accepted waits for others.
+func TestNegotiatorConverged(t *testing.T) {
+	t.Parallel()
+	for _, from := range []performatives.Agent{buyer, seller} {
+		b := &strict{turn: api.Turn{
+			Claim: &api.TurnClaim{}, Turn: &api.TurnNumber{}, Mode: "convergent/1", Reference: "p1",
+			View: &api.SessionView{State: session.Conversing, Proposals: []api.OfferView{{Proposal: "p1", Status: "open", From: from}}, ModePart: []byte(`{"projection":{"accepts":{"` + buyer + `":"p1"}}}`)},
 		}}
 		n := &negotiator.Agent{Self: buyer, Policy: example(t, "buy.yaml"), Broker: b}
-		_, err := n.Step(t.Context())
-		testkit.Must(t, err)
-		if got := strings.Join(b.said, " "); got != want {
-			t.Errorf("at a price of %d it says %s, want %s", price, got, want)
+		if _, err := n.Step(t.Context()); !errors.Is(err, negotiator.ErrLeft) || len(b.said) > 0 {
+			t.Errorf("it says %q (%v)", b.said, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -12,7 +13,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
-	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -62,21 +62,27 @@ type seed struct {
 	Role      string   `json:"valencyRole"`
 }
 
-// isMatch reports whether an offer has no numbers, written out, in texts or in names, but in the reasoning of its
-// assessment; names no amount, and obliges nobody.
+// isMatch reports whether an offer has no numbers and no money, in texts or in names, but in the reasoning of its
+// assessment, and obliges nobody.
 func isMatch(terms map[string]any) bool {
 	for name, value := range terms {
-		assessed, is := value.(map[string]any)
-		if is = is && name == "assessment"; is {
-			assessed = maps.Clone(assessed)
-			delete(assessed, "reasoning")
+		if assessed, is := value.(map[string]any); is && name == "assessment" {
+			if _, is := assessed["reasoning"].(string); is {
+				assessed = maps.Clone(assessed)
+				delete(assessed, "reasoning")
+			}
 			value = assessed
 		}
-		if name == "obligations" && value != nil || numeric(value) || numeric(name) || escalation.NamesAmount(name) {
+		if binds(name, value) {
 			return false
 		}
 	}
 	return true
+}
+
+// binds reports whether a member has what a match has not.
+func binds(name string, value any) bool {
+	return value != nil && strings.EqualFold(name, "obligations") || numeric(name) || numeric(value)
 }
 
 func numeric(value any) bool {
@@ -84,18 +90,21 @@ func numeric(value any) bool {
 	case float64:
 		return true
 	case string:
-		return strings.ContainsFunc(v, unicode.IsNumber)
+		return strings.ContainsFunc(v, unicode.IsNumber) || currency.MatchString(v)
 	case []any:
 		return slices.ContainsFunc(v, numeric)
 	case map[string]any:
 		for name, value := range v {
-			if numeric(name) || escalation.NamesAmount(name) || numeric(value) {
+			if binds(name, value) {
 				return true
 			}
 		}
 	}
 	return false
 }
+
+// currency is how texts name money.
+var currency = regexp.MustCompile(`(?i)\p{Sc}|\b(usd|eur|gbp|jpy|chf|cny|inr|dollars?|euros?|pounds?|yen|yuan|rupees?|francs?)\b`)
 
 // match decides a turn in which a match is at stake; false is any other turn.
 func (p *Policy) match(turn api.Turn, offer *api.OfferView, s Situation, ours int) (d Decision, is bool) {

@@ -33,6 +33,8 @@ func TestMatch(t *testing.T) {
 		{"full-width digits", ``, `{"offer":"１０ EUR"}`, "peer", "peer", []string{"ESCALATE"}},
 		{"digits in a name", ``, `{"offer":{"10 EUR":true}}`, "peer", "peer", []string{"ESCALATE"}},
 		{"a fee in letters", ``, `{"fee":"ten thousand EUR"}`, "peer", "peer", []string{"ESCALATE"}},
+		{"a fee in the reasoning", ``, `{"assessment":{"reasoning":{"fee":10}}}`, "peer", "peer", []string{"ESCALATE"}},
+		{"what it is worth", ``, `{"value":"European boats","cost":null}`, "peer", "peer", []string{"ACCEPT"}},
 		{"a fee in the assessment", ``, `{"assessment":{"reasoning":"20 years at sea","fee":10}}`, "peer", "peer", []string{"ESCALATE"}},
 		{"numbers in the reasoning", ``, `{"assessment":{"reasoning":"20 years at sea"}}`, "peer", "peer", []string{"ACCEPT"}},
 	} {

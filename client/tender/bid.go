@@ -88,8 +88,7 @@ func (t *Tender) bid(n int, a performatives.Agent, view api.SessionView) Bid {
 		}
 	}
 	switch {
-	case b.Standing == Accepted:
-	case b.Standing == Agreed && view.Closing == performatives.Completed: // it closed what it had agreed to, which binds
+	case view.State.Over() && (b.Standing == Accepted || b.Standing == Agreed) && view.Closing == performatives.Completed: // which binds
 		b.Standing = Accepted
 	case view.State.Over():
 		b.Standing, b.Offer = Over, nil

@@ -206,7 +206,7 @@ func (o *tenderOptions) decide(ctx context.Context, cmd *cobra.Command, t *tende
 		d.Accepted, d.Session = chosen.Agent, chosen.Session
 		note(cmd, "Accepted the offer of "+string(chosen.Agent)+" in "+string(chosen.Session)+"; withdrew from the others.")
 		for _, b := range bids {
-			if b.Standing == tender.Accepted && b.Number != chosen.Number {
+			if b.Standing == tender.Accepted && b.State.Over() && b.Number != chosen.Number {
 				note(cmd, string(b.Agent)+" has accepted our offer, too, and closed "+string(b.Session)+": that is an agreement.")
 			}
 		}

@@ -1,6 +1,7 @@
 package macpgateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -134,7 +135,7 @@ func terms(title, summary string, details []byte, tags []string) map[string]any 
 	}
 	canonical, err := performatives.Canonical(details)
 	switch {
-	case err == nil && (canonical[0] == '{' || canonical[0] == '['):
+	case err == nil && strings.IndexByte(`{["`, canonical[0]) >= 0:
 		t["details"] = canonical
 	case utf8.Valid(details):
 		t["details"] = string(details)
@@ -156,14 +157,17 @@ func legible(e *pb.Envelope) error {
 		p, _ := read(e.GetPayload(), &pb.CounterProposalPayload{}) // the same
 		details = p.GetDetails()
 	}
-	begins := slices.IndexFunc(details, func(b byte) bool { return strings.IndexByte("\x00 \t\r\n\xef\xbb\xbf\xfe\xff", b) < 0 })
-	if begins < 0 || details[begins] != '{' && details[begins] != '[' {
-		return nil
-	}
-	if _, err := performatives.Canonical(details); err != nil {
+	if _, err := performatives.Canonical(details); err != nil && readAsJSON(details) {
 		return invalid("the details are JSON that not everybody reads alike: %v", err)
 	}
 	return nil
+}
+
+// readAsJSON reports whether lenient readers take bytes for an object or a list: they skip a mark at the beginning, read
+// UTF-16, and allow a key twice.
+func readAsJSON(data []byte) bool {
+	data = bytes.TrimSpace(bytes.ReplaceAll(bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), "\xfe\xff"), []byte{0}, nil))
+	return len(data) > 0 && (data[0] == '{' || data[0] == '[') && jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // commit is the act of a commitment.

@@ -22,7 +22,7 @@ type history struct {
 	name      string // what MACP calls the session
 	view      view   // the session when the reading began
 	start     *pb.SessionStartPayload
-	roster    map[string]performatives.Agent // by their names when the session was started
+	roster    map[string]string // digests of principals, by those of their names when the session was started
 	names     map[performatives.Agent]string
 	ids       map[string]bool // of the messages so far
 	proposals map[string]bool
@@ -91,7 +91,7 @@ func (h *history) message(raw jsontext.Value) (*pb.Envelope, error) {
 // another message has would make clients drop this one.
 func (h *history) shows(m *pb.Envelope, e api.Entry) {
 	m.MacpVersion, m.Mode, m.Sender, m.SessionId = version, modeURI, h.nameOf(e), h.name
-	if h.ids[m.GetMessageId()] {
+	if id := m.GetMessageId(); h.ids[id] || id == "" || len(id) > maxName {
 		m.MessageId = string(e.Hash)
 	}
 	for h.ids[m.GetMessageId()] {
@@ -138,7 +138,7 @@ func says(own *pb.Envelope, e api.Entry) bool {
 		return false
 	}
 	a, err := actOf(own, body.Reference)
-	if err != nil || a.performative.String() != e.Performative {
+	if err != nil || a.performative.String() != e.Performative || legible(own) != nil {
 		return false
 	}
 	want, err := json.Marshal(a.body)
@@ -232,7 +232,7 @@ func offered(terms map[string]jsontext.Value, subject string) (o offer) {
 		json.Unmarshal(terms["summary"], &o.summary) //nolint:errcheck // absent, or no text
 		json.Unmarshal(terms["tags"], &o.tags)       //nolint:errcheck // the same
 		var text string
-		if o.details = terms["details"]; json.Unmarshal(o.details, &text) == nil {
+		if o.details = terms["details"]; json.Unmarshal(o.details, &text) == nil && !readAsJSON([]byte(text)) {
 			o.details = []byte(text)
 		}
 		return o

@@ -2,6 +2,8 @@ package macpgateway
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"slices"
 
@@ -21,13 +23,13 @@ func (h *history) opening(e api.Entry) (*pb.Envelope, error) {
 	if err := json.Unmarshal(e.Body, &body); err != nil {
 		return nil, err
 	}
-	own := ownOf(e)
+	own, named := ownOf(e), h.named(append([]performatives.Agent{e.From}, body.Terms.Participants...))
 	var r roster
 	var err error
 	if own != nil && own.GetMessageType() == start {
-		r, err = readStart(own, h.named)
+		r, err = readStart(own, named)
 	}
-	if by, _ := h.named(own.GetSender()); own == nil || err != nil || by != e.From || !r.is(e.From, body.Terms) {
+	if by, _ := named(own.GetSender()); own == nil || err != nil || by != e.From || !r.is(e.From, body.Terms) {
 		r = roster{start: &pb.SessionStartPayload{
 			Intent: body.Terms.Purpose, ModeVersion: modeVersion, ConfigurationVersion: configDef, TtlMs: body.Terms.MaxDuration,
 			PolicyVersion: policyVersion(body.Terms),
@@ -48,12 +50,25 @@ func (h *history) opening(e api.Entry) (*pb.Envelope, error) {
 	return own, nil
 }
 
-// named is the principal that MACP knew by a name when the session was started, or else knows now.
-func (h *history) named(name string) (performatives.Agent, bool) {
-	if a, was := h.roster[name]; was {
-		return a, true
+// named finds whom MACP knew by a name when the session was started, or else knows now.
+func (h *history) named(parties []performatives.Agent) func(string) (performatives.Agent, bool) {
+	known := map[string]performatives.Agent{}
+	for _, a := range parties {
+		known[digest(h.view.Session, string(a))] = a
 	}
-	return h.g.named(name)
+	return func(name string) (performatives.Agent, bool) {
+		if of, was := h.roster[digest(h.view.Session, name)]; was {
+			a, is := known[of]
+			return a, is
+		}
+		return h.g.named(name)
+	}
+}
+
+// digest is what a roster has of a name: once a session is erased, nobody is named in it.
+func digest(id performatives.SessionID, name string) string {
+	sum := sha256.Sum256([]byte(string(id) + "\n" + name))
+	return hex.EncodeToString(sum[:])
 }
 
 // rosterKey is where the names of a session's start are.
@@ -61,14 +76,14 @@ func rosterKey(id performatives.SessionID) string { return "roster." + string(id
 
 // keepRoster keeps the names of a start that was accepted: those of tokens are gone with them.
 func (g *Gateway) keepRoster(ctx context.Context, id performatives.SessionID, c caller, r roster) error {
-	names := map[string]performatives.Agent{}
+	names := map[string]string{}
 	for i, name := range append(slices.Clone(r.start.GetParticipants()), c.name) {
 		a := c.Agent
 		if i < len(r.parties) {
 			a = r.parties[i]
 		}
 		if _, given := g.o.Sender(name); given {
-			names[name] = a
+			names[digest(id, name)] = digest(id, string(a))
 		}
 	}
 	if len(names) == 0 {
@@ -87,7 +102,7 @@ func (g *Gateway) keepRoster(ctx context.Context, id performatives.SessionID, c 
 }
 
 // readRoster reads them; there are none if all names are URIs.
-func (g *Gateway) readRoster(ctx context.Context, id performatives.SessionID) (names map[string]performatives.Agent, err error) {
+func (g *Gateway) readRoster(ctx context.Context, id performatives.SessionID) (names map[string]string, err error) {
 	found, err := g.o.Records.Get(ctx, rosterKey(id))
 	if errors.Is(err, store.ErrNoKey) {
 		return nil, nil

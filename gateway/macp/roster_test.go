@@ -73,8 +73,8 @@ func TestLegible(t *testing.T) {
 	w := newWorld(t, testkit.Options{Dev: true})
 	w.starts("a", "s1", "a", "b")
 	for i, details := range []string{
-		`{"price":1,"price":2}`, "\ufeff{\"price\":1}", "\xff\xfe{\x00}\x00", "{\x00}\x00", ` [1.00000000000000000000001]`, `{price: 1}`,
-		`{"price":1}`, `two {or} more`, "\xff\xfe", ``,
+		`{"price":1,"price":2}`, "\ufeff{\"price\":1}", "\xff\xfe{\x00}\x00", "{\x00}\x00", ` [1.00000000000000000000001]`, "\ufeff [1]",
+		`{"price":1}`, `{price: 1}`, `[draft] two cups`, `two {or} more`, "\xff\xfe", ``,
 	} {
 		e := w.envelope("a", "Proposal", "s1", fmt.Sprintf(`{"proposalId":"p%d","title":"A","details":%q}`, i, base64Of([]byte(details))))
 		if a := w.sends("a", e); a.GetOk() != (i > 5) {

@@ -123,11 +123,11 @@ func (c *call) unseen(ctx context.Context, now *api.Snapshot, reference string) 
 	if err != nil {
 		return err
 	}
-	entries = slices.DeleteFunc(entries, func(e api.Entry) bool {
-		return e.From == c.Agent() || !slices.Contains(reoffers, e.Performative) && string(e.ID) != reference
-	})
+	entries = slices.DeleteFunc(entries, func(e api.Entry) bool { return !slices.Contains(reoffers, e.Performative) && string(e.ID) != reference })
+	several := len(entries) > 1
+	entries = slices.DeleteFunc(entries, func(e api.Entry) bool { return e.From == c.Agent() })
 	switch {
-	case !known && (page.Next != nil || len(entries) > 1): // another process may have shown the first
+	case !known && (page.Next != nil || several): // another process may have shown the first
 		return session.Refuse(session.ChainConflict, "it is not known what was shown to you, and nothing was said: decide on the view as it is now, or give a referenceId")
 	case !known, page.Next == nil && len(entries) == 0:
 		return nil

@@ -147,9 +147,6 @@ func (s *SMTP) complete(dir string) error {
 	if !slices.Contains([]string{startTLS, fullTLS, noTLS}, s.TLS) {
 		return fmt.Errorf("tls: %q is not starttls, tls or none", s.TLS)
 	}
-	if ip := net.ParseIP(host); s.TLS == noTLS && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return errors.New("tls: without TLS, mail goes to a server on this machine only, such as 127.0.0.1:25")
-	}
 	if s.CAFile != "" {
 		if s.roots, err = certificates(dir, s.CAFile); err != nil {
 			return fmt.Errorf("caFile: %w", err)

@@ -5,7 +5,7 @@ import { possible } from './guard.js';
 import * as keys from './keys.js';
 import * as requests from './requests.js';
 
-const page = /^([a-z]+(\/[0-9a-f-]{36}(\/[a-z]+)?)?)?(\?[\w=&.~%+-]*)?$/;
+const page = /^((?!login|openid|callback|events|amount|static)[a-z]+(\/[0-9a-f-]{36}(\/(obligation|dispute))?)?)?(\?[\w=&.~*%+-]*)?$/;
 const next = (to = new URLSearchParams(location.search).get('next') || '') => new URL(page.test(to) ? to : './', requests.root);
 
 export async function door() {

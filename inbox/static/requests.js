@@ -78,6 +78,7 @@ export const part = (path) => withLogin(async () => {
   const answer = await request(path);
   const html = await answer.text();
   if (answer.status === 401) throw new Refusal(401, { code: 'unauthorized', message: 'You are signed out.' });
+  if (answer.headers.get('Content-Type')?.startsWith('application/json')) throw new Refusal(answer.status, JSON.parse(html).error); // no page at all
   return { ok: answer.ok, html };
 });
 

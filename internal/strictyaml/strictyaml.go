@@ -31,7 +31,8 @@ func Decode(data []byte, into any, free ...string) error {
 	case err != nil && !ok:
 		return err
 	}
-	if more := decoder.Decode(new(yaml.Node)); !errors.Is(more, io.EOF) {
+	var more yaml.Node
+	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) && (err != nil || more.Content[0].ShortTag() != "!!null") {
 		return errors.New("the file has more than one document: want no --- after the first")
 	}
 	var document yaml.Node

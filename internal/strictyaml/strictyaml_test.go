@@ -48,3 +48,19 @@ func TestDecode(t *testing.T) {
 		}
 	}
 }
+
+// One document is read: nothing may be hidden behind it.
+func TestOneDocument(t *testing.T) {
+	t.Parallel()
+	for text, good := range map[string]bool{
+		"a: 1\n": true, "---\na: 1\n": true, "a: 1\n---\n": true, "a: 1\n---\n# no more\n": true, "a: 1\n...\n": true,
+		"a: 1\n---\na: 2\n": false, "a: 1\n---\nb\n": false, "a: 1\n--- {\n": false,
+	} {
+		var into struct {
+			A int `yaml:"a"`
+		}
+		if err := strictyaml.Decode([]byte(text), &into); (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
