@@ -1,6 +1,7 @@
 package custody
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -172,12 +173,17 @@ func (c *Custody) shown(t *token) api.Token {
 func (c *Custody) MACPSender(name string) (performatives.Agent, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var first *token // of two principals, to whom two brokers gave it at once
 	for id := range c.names[name] {
-		if t := c.tokens[id]; !t.over(c.o.Now()) {
-			return t.Agent, true
+		t := c.tokens[id]
+		if !t.over(c.o.Now()) && (first == nil || cmp.Or(strings.Compare(t.Created, first.Created), strings.Compare(t.ID, first.ID)) < 0) {
+			first = t
 		}
 	}
-	return "", false
+	if first == nil {
+		return "", false
+	}
+	return first.Agent, true
 }
 
 // checkMACPSender refuses a principal's name in MACP that is another's.

@@ -16,22 +16,22 @@ func TestWitnessAhead(t *testing.T) {
 	core, logged := observer.New(zap.WarnLevel)
 	w := &cosigner{log: zap.New(core)}
 	for range 3 {
-		w.answered(errAhead)
+		w.answered(&aheadError{10, 5})
 	}
 	if w.failed > 0 || logged.Len() > 0 {
 		t.Errorf("it fails at once, %d times", w.failed)
 	}
-	w.ahead, w.asked = w.ahead.Add(-time.Hour), w.asked.Add(-time.Hour)
-	if w.answered(errAhead); w.failed > 0 {
-		t.Error("it fails for what it said an hour ago")
+	w.ahead = w.ahead.Add(-time.Hour)
+	if w.answered(&aheadError{15, 12}); w.failed > 0 {
+		t.Error("it fails for leaves that have arrived")
 	}
 	w.ahead = w.ahead.Add(-aheadFor)
-	w.answered(errAhead)
+	w.answered(&aheadError{15, 14})
 	if w.failed != 1 || logged.Len() != 1 || !w.until.After(time.Now()) {
 		t.Errorf("after a while it has failed %d times", w.failed)
 	}
 	w.answered(nil)
-	w.answered(errAhead)
+	w.answered(&aheadError{20, 14})
 	if w.failed > 0 {
 		t.Error("after a cosignature it fails at once")
 	}

@@ -54,8 +54,14 @@ const (
 
 var (
 	errCosigned = errors.New("the log's checkpoint waits for witnesses")
-	errAhead    = errors.New("it has cosigned a larger checkpoint")
 )
+
+// An aheadError is of a witness that has cosigned more leaves than there are.
+type aheadError struct{ cosigned, have int64 }
+
+func (e *aheadError) Error() string {
+	return fmt.Sprintf("it has cosigned %d leaves, and there are %d", e.cosigned, e.have)
+}
 
 // A cosigner is a witness, and what is known of it.
 type cosigner struct {
@@ -65,8 +71,8 @@ type cosigner struct {
 	size   int64 // of the newest checkpoint that it has cosigned, as far as known
 	failed int   // times in a row
 	until  time.Time
-	asked  time.Time // last
 	ahead  time.Time // since when it says that it has cosigned more than there is; zero is not now
+	larger int64     // what it said it had cosigned then
 }
 
 // Check reports whether the witnesses can be asked, and enough of them cosign.
@@ -140,15 +146,14 @@ func (l *Ledger) cosigned(ctx context.Context, c inclusion.Checkpoint, signed st
 
 // answered opens the circuit breaker after a failure, and closes it after a success.
 func (w *cosigner) answered(err error) {
-	now := time.Now()
-	if !errors.Is(err, errAhead) {
+	ahead, is := errors.AsType[*aheadError](err)
+	if !is {
 		w.ahead = time.Time{}
-	} else if w.ahead.IsZero() || now.Sub(w.asked) > aheadFor { // the one before was about other leaves
-		w.ahead = now
+	} else if w.ahead.IsZero() || ahead.have >= w.larger { // the leaves of the time before have arrived
+		w.ahead, w.larger = time.Now(), ahead.cosigned
 	}
-	w.asked = now
 	switch {
-	case errors.Is(err, errAhead) && time.Since(w.ahead) < aheadFor: // by another broker, whose leaves are on their way
+	case is && time.Since(w.ahead) < aheadFor: // by another broker, whose leaves are on their way
 	case err != nil:
 		if w.failed == 0 {
 			w.log.Warn("a witness does not cosign the log's checkpoint", zap.Error(err))
@@ -197,7 +202,7 @@ func (w *cosigner) cosign(ctx context.Context, c inclusion.Checkpoint, signed st
 			case err != nil || size < 0:
 				return "", fmt.Errorf("it says that it has cosigned %.20q leaves", answer)
 			case size > c.Tree.N:
-				return "", errAhead
+				return "", &aheadError{size, c.Tree.N}
 			}
 			w.size = size
 		default:

@@ -31,8 +31,12 @@ type Agent struct {
 	Lease  int64    // of a claim, in ms: a turn that is left waits again after it
 	Modes  []string // whose turns it takes; nil is all
 
-	left int // turns left so far: a worker keeps what it has claimed
+	left int             // turns left so far: a worker keeps what it has claimed
+	done map[string]bool // answers so far, each to be said once
 }
+
+// mostDone are the answers that an agent remembers, at most.
+const mostDone = 10_000
 
 // ErrLeft means that a turn was left for later, or for others.
 var ErrLeft = errors.New("left")
@@ -56,7 +60,16 @@ func (a *Agent) Step(ctx context.Context) (did string, err error) {
 			err = why
 			break
 		}
+		answer := strings.Join([]string{string(turn.Session), turn.Reference, act}, "\n")
+		if final := act == Accept || act == Reject; final && a.done[answer] { // a mode that has the turn come again must not have it said again
+			err = errNotOurs
+			break
+		}
 		if err = a.respond(ctx, turn, worker, act, body); err == nil {
+			if len(a.done) >= mostDone || a.done == nil {
+				a.done = map[string]bool{}
+			}
+			a.done[answer] = true
 			return fmt.Sprintf("%s in %s", act, turn.Session), nil
 		}
 		if refusal, is := errors.AsType[*session.Refusal](err); is { // something else may be allowed
@@ -76,8 +89,9 @@ func (r refusals) by(act string, code session.Code) bool { return r[act] != nil 
 // capped reports whether the mode allows no more offers.
 func (r refusals) capped() bool { return r.says(Counter, "rule") == "max_rounds" }
 
-// byCard reports whether the agent's card allows less than an offer, which an approval that says how much would change.
-func (r refusals) byCard() bool { return r.says(Accept, "maxTransactionValue") != nil }
+// byRuling reports whether an ACCEPT is more than what a human has approved, and not more than what a card, a delegation
+// or a standby's time allows, which another approval would change.
+func (r refusals) byRuling() bool { return r.says(Accept, "escalationId") != nil }
 
 // says is a detail of an act's refusal.
 func (r refusals) says(act, name string) any {
@@ -141,9 +155,9 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn, refused refusals) (ac
 		return "", nil, errNotOurs
 	case offer.From == side && len(offer.Pending) > 0:
 		return answersOf(offer)
-	case accepted(view, offer.Proposal, side): // it waits for others, or for a COMMIT
+	case answered(view, offer.Proposal, side): // it waits for others, or for a COMMIT
 		return "", nil, errNotOurs
-	case offer.From == side && offer.Status == "open" && turn.Mode == convergent: // whose sides accept their own
+	case offer.From == side && offer.Status == "open" && turn.Mode == convergent && (view.Publish == nil || a.Policy.Publish): // whose sides accept their own
 		return Accept, map[string]any{"referenceId": turn.Reference}, nil
 	case offer.From == side && offer.Status == "open":
 		return "", nil, errNotOurs
@@ -181,7 +195,7 @@ func (a *Agent) answer(ctx context.Context, turn api.Turn, refused refusals) (ac
 // within keeps to what a human has decided, and to what was refused.
 func (a *Agent) within(view *api.SessionView, id string, side performatives.Agent, s Situation, d Decision, refused refusals) Decision {
 	d = a.ruled(view, id, side, s, d)
-	if d.Act == Accept && refused.by(Accept, session.AuthorityExceeded) && !refused.byCard() { // what a human has approved is less
+	if d.Act == Accept && refused.by(Accept, session.AuthorityExceeded) && refused.byRuling() { // what a human has approved is less
 		d = a.denied(s)
 	}
 	switch {
@@ -200,14 +214,24 @@ func Another(view *api.SessionView, offer *api.OfferView, side performatives.Age
 	})
 }
 
-// accepted reports whether a side has accepted a proposal of convergent/1, which others have yet to accept, or to COMMIT.
-func accepted(view *api.SessionView, id string, side performatives.Agent) bool {
+// answered reports whether a side has accepted or rejected a proposal of convergent/1, in which others have yet to speak.
+func answered(view *api.SessionView, id string, side performatives.Agent) bool {
+	type rejection struct {
+		Agent    performatives.Agent `json:"agentId"`
+		Proposal string              `json:"proposalId"`
+	}
 	var mode struct {
 		Projection struct {
-			Accepts map[performatives.Agent]string `json:"accepts"`
+			Accepts    map[performatives.Agent]string `json:"accepts"`
+			Rejections []rejection                    `json:"rejections"`
+			Terminal   []rejection                    `json:"terminalRejections"`
 		} `json:"projection"`
 	}
-	return json.Unmarshal(view.ModePart, &mode) == nil && mode.Projection.Accepts[side] == id
+	if json.Unmarshal(view.ModePart, &mode) != nil {
+		return false
+	}
+	p := mode.Projection
+	return p.Accepts[side] == id || slices.Contains(append(p.Rejections, p.Terminal...), rejection{side, id})
 }
 
 // commits reports whether something is a commitment of another than a side.

@@ -202,7 +202,7 @@ func TestNegotiatorRefused(t *testing.T) {
 	const cups, ours = `{"currency":"EUR","price":%d,"deliveryDays":%d,"finish":"matte"}`, "offer-1"
 	refuses := map[string]*session.Refusal{
 		"rounds": session.Violation("max_rounds", "no more offers"), "category": session.Violation("category", "no"),
-		"above": session.Refuse(session.AuthorityExceeded, "above"), "nobody": session.Refuse(session.Unauthorized, "nobody decides"),
+		"above": session.Refuse(session.AuthorityExceeded, "above").With(map[string]any{"escalationId": "e1"}), "nobody": session.Refuse(session.Unauthorized, "nobody decides"),
 		"card": session.Refuse(session.AuthorityExceeded, "above").With(map[string]any{"maxTransactionValue": 300}),
 	}
 	ruled := func(status string) func(*api.SessionView) {
@@ -261,13 +261,26 @@ func TestNegotiatorRefused(t *testing.T) {
 	}
 }
 
-// An offer that the agent has accepted waits for others.
+// An offer that the agent has accepted or rejected waits for others, and no turn that comes again is answered again.
 func TestNegotiatorConverged(t *testing.T) {
 	t.Parallel()
-	for _, from := range []performatives.Agent{buyer, seller} {
+	again := &strict{turn: api.Turn{
+		Claim: &api.TurnClaim{}, Turn: &api.TurnNumber{Number: 9, Cap: 10}, Mode: "bilateral/1", Reference: "p1",
+		View: &api.SessionView{State: session.Conversing, Proposals: []api.OfferView{{Proposal: "p1", Status: "open", From: seller, Terms: []byte(`{"currency":"EUR","price":690,"deliveryDays":12,"finish":"matte"}`)}}},
+	}}
+	n := &negotiator.Agent{Self: buyer, Policy: example(t, "buy.yaml"), Broker: again}
+	for range 3 {
+		if _, err := n.Step(t.Context()); err != nil && !errors.Is(err, negotiator.ErrLeft) {
+			t.Error(err)
+		}
+	}
+	if got := strings.Join(again.said, " "); got != "REJECT" {
+		t.Errorf("a turn that comes again is answered %s", got)
+	}
+	for _, part := range []string{`{"accepts":{"` + string(buyer) + `":"p1"}}`, `{"rejections":[{"agentId":"` + string(buyer) + `","proposalId":"p1"}]}`} {
 		b := &strict{turn: api.Turn{
 			Claim: &api.TurnClaim{}, Turn: &api.TurnNumber{}, Mode: "convergent/1", Reference: "p1",
-			View: &api.SessionView{State: session.Conversing, Proposals: []api.OfferView{{Proposal: "p1", Status: "open", From: from}}, ModePart: []byte(`{"projection":{"accepts":{"` + buyer + `":"p1"}}}`)},
+			View: &api.SessionView{State: session.Conversing, Proposals: []api.OfferView{{Proposal: "p1", Status: "open", From: seller}}, ModePart: []byte(`{"projection":` + part + `}`)},
 		}}
 		n := &negotiator.Agent{Self: buyer, Policy: example(t, "buy.yaml"), Broker: b}
 		if _, err := n.Step(t.Context()); !errors.Is(err, negotiator.ErrLeft) || len(b.said) > 0 {

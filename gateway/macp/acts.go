@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -163,11 +166,28 @@ func legible(e *pb.Envelope) error {
 	return nil
 }
 
+// notNumbers are what Python's reader takes for numbers, and JSON does not have.
+var notNumbers = regexp.MustCompile(`-?\b(NaN|Infinity)\b`)
+
 // readAsJSON reports whether lenient readers take bytes for an object or a list: they skip a mark at the beginning, read
-// UTF-16, and allow a key twice.
+// UTF-16 and UTF-32, and allow a key twice, NaN, and anything behind an object.
 func readAsJSON(data []byte) bool {
-	data = bytes.TrimSpace(bytes.ReplaceAll(bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), "\xfe\xff"), []byte{0}, nil))
-	return len(data) > 0 && (data[0] == '{' || data[0] == '[') && jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	begins := slices.IndexFunc(data, func(b byte) bool { return strings.IndexByte("\x00 \t\r\n\xfe\xff", b) < 0 })
+	if begins < 0 || data[begins] != '{' && data[begins] != '[' {
+		return false
+	}
+	if begins > 0 && data[begins-1] == 0 || begins+1 < len(data) && data[begins+1] == 0 {
+		return true // it is not UTF-8
+	}
+	read := jsontext.NewDecoder(bytes.NewReader(notNumbers.ReplaceAll(data, []byte("0"))), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	value, err := read.ReadValue()
+	if err != nil {
+		return false
+	}
+	object := value.Kind() == '{'
+	_, err = read.ReadValue()
+	return object || errors.Is(err, io.EOF)
 }
 
 // commit is the act of a commitment.

@@ -74,10 +74,11 @@ func TestLegible(t *testing.T) {
 	w.starts("a", "s1", "a", "b")
 	for i, details := range []string{
 		`{"price":1,"price":2}`, "\ufeff{\"price\":1}", "\xff\xfe{\x00}\x00", "{\x00}\x00", ` [1.00000000000000000000001]`, "\ufeff [1]",
-		`{"price":1}`, `{price: 1}`, `[draft] two cups`, `two {or} more`, "\xff\xfe", ``,
+		`{"price":1,"x":NaN}`, "{\x00\"\x00x\x00\"\x00:\x00\"\x00\x22\x01\"\x00}\x00", `{"price":1} and more`,
+		`{"price":1}`, `{price: 1}`, `[draft] two cups`, `[1] cups; [2] plates`, "\n[\x08\x01two cups", `two {or} more`, "\xff\xfe", ``,
 	} {
 		e := w.envelope("a", "Proposal", "s1", fmt.Sprintf(`{"proposalId":"p%d","title":"A","details":%q}`, i, base64Of([]byte(details))))
-		if a := w.sends("a", e); a.GetOk() != (i > 5) {
+		if a := w.sends("a", e); a.GetOk() != (i > 8) {
 			t.Errorf("details %q are answered %s %s", details, answered(a), a.GetError().GetMessage())
 		}
 	}

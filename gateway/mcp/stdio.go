@@ -41,11 +41,12 @@ type messages struct {
 	in     *bufio.Reader
 	errors io.Writer
 	rest   []byte // of the line that is being read
-	single bool   // the client asked for a revision of MCP that has no batches
+	begun  bool
+	single bool // the client began without asking for a revision of MCP that has batches
 }
 
-// withoutBatches is the first revision of MCP that has none.
-const withoutBatches = "2025-06-18"
+// withBatches are the revisions of MCP that have them.
+var withBatches = []string{"2024-11-05", "2025-03-26"}
 
 func (m *messages) Read(p []byte) (int, error) {
 	for len(m.rest) == 0 {
@@ -86,14 +87,24 @@ func (m *messages) faultOf(line []byte) (code int, why string) {
 	case line[0] == '[' && m.single:
 		return jsonrpc.CodeInvalidRequest, "this revision of MCP has no batches"
 	}
+	ids := map[jsonrpc.ID]bool{}
 	for _, one := range all {
 		message, err := jsonrpc.DecodeMessage(one)
 		if err != nil {
 			return jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0"
 		}
-		if request, is := message.(*jsonrpc.Request); is && request.Method == "initialize" {
+		request, is := message.(*jsonrpc.Request)
+		switch {
+		case !is:
+		case request.IsCall() && ids[request.ID]:
+			return jsonrpc.CodeInvalidRequest, "the batch has an id twice"
+		case request.Method == "initialize" && !m.begun:
 			var params mcp.InitializeParams
-			m.single = json.Unmarshal(request.Params, &params, lax) == nil && params.ProtocolVersion >= withoutBatches
+			m.begun = true
+			m.single = json.Unmarshal(request.Params, &params, lax) != nil || !slices.Contains(withBatches, params.ProtocolVersion)
+		}
+		if is {
+			ids[request.ID] = true
 		}
 	}
 	return 0, ""

@@ -31,9 +31,15 @@ func Decode(data []byte, into any, free ...string) error {
 	case err != nil && !ok:
 		return err
 	}
-	var more yaml.Node
-	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) && (err != nil || more.Content[0].ShortTag() != "!!null") {
-		return errors.New("the file has more than one document: want no --- after the first")
+	for {
+		var more yaml.Node
+		err := decoder.Decode(&more)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil || more.Content[0].ShortTag() != "!!null" {
+			return errors.New("the file has more than one document: want no --- after the first")
+		}
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal(data, &document); err != nil {

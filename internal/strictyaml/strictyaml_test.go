@@ -54,7 +54,7 @@ func TestOneDocument(t *testing.T) {
 	t.Parallel()
 	for text, good := range map[string]bool{
 		"a: 1\n": true, "---\na: 1\n": true, "a: 1\n---\n": true, "a: 1\n---\n# no more\n": true, "a: 1\n...\n": true,
-		"a: 1\n---\na: 2\n": false, "a: 1\n---\nb\n": false, "a: 1\n--- {\n": false,
+		"a: 1\n---\na: 2\n": false, "a: 1\n---\nb\n": false, "a: 1\n--- {\n": false, "a: 1\n---\n---\na: 2\n": false, "a: 1\n--- null\n---\nb: [\n": false,
 	} {
 		var into struct {
 			A int `yaml:"a"`
