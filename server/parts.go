@@ -91,7 +91,7 @@ func (b *Broker) openRegistry(ctx context.Context) error {
 		Store: b.Parts.Store, Broker: b.Command.Key(), Reserved: o.Reserved, Dev: o.Dev, Alone: o.Alone, Standbys: o.Standbys, Shared: o.SharedKeys, Now: o.Now, Log: o.Log,
 		Timely: b.Command.Timely, Disconnect: o.Disconnect, Credentials: o.Credentials, Prove: o.Prove, Document: o.DIDDocument,
 		HasRole:   func(a performatives.Agent, roles ...string) bool { return b.rules.Load().HasRole(a, roles...) },
-		Named:     func(name string) (performatives.Agent, bool) { return b.Custody.MACPSender(name) },
+		Named:     func(name string) (performatives.Agent, bool) { return b.Custody.NamedInMACP(name) },
 		Available: func(a performatives.Agent) (online bool, last time.Time) { return b.Available.Of(a) },
 	})
 	if err == nil {

@@ -186,9 +186,29 @@ func (c *Custody) MACPSender(name string) (performatives.Agent, bool) {
 	return first.Agent, true
 }
 
+// NamedInMACP finds the principal for whom a name in MACP is kept: it has, or had, a token with it.
+func (c *Custody) NamedInMACP(name string) (performatives.Agent, bool) {
+	if a, has := c.MACPSender(name); has {
+		return a, true
+	}
+	c.mu.Lock()
+	var had []performatives.Agent
+	for id := range c.names[name] {
+		had = append(had, c.tokens[id].Agent)
+	}
+	c.mu.Unlock()
+	slices.Sort(had)
+	for _, a := range had {
+		if c.o.Registry.Registered(a) {
+			return a, true
+		}
+	}
+	return "", false
+}
+
 // checkMACPSender refuses a principal's name in MACP that is another's.
 func (c *Custody) checkMACPSender(a performatives.Agent, name string) error {
-	if owner, taken := c.MACPSender(name); taken && owner != a {
+	if owner, taken := c.NamedInMACP(name); taken && owner != a {
 		return session.Refuse(session.Duplicate, "the macp_sender belongs to another principal")
 	}
 	return c.o.Registry.CheckMACPSender(a, name)
@@ -201,7 +221,7 @@ func (c *Custody) name(id string, old, t *token) {
 			delete(c.names, old.Sender)
 		}
 	}
-	if t.Sender == "" || t.Removed {
+	if t.Sender == "" {
 		return
 	}
 	if c.names[t.Sender] == nil {

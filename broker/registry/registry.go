@@ -58,7 +58,7 @@ type Options struct {
 	// Available reports whether an agent is online, and when it was last seen.
 	Available func(performatives.Agent) (online bool, last time.Time)
 
-	// Named finds whose a name in MACP is by a token; nil knows none.
+	// Named finds for whom a name in MACP is kept by a token; nil knows none.
 	Named func(name string) (performatives.Agent, bool)
 
 	// HasRole reports whether the rules give a human one of these roles; nil gives none.

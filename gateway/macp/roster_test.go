@@ -84,7 +84,7 @@ func TestLegible(t *testing.T) {
 	}
 }
 
-// A name stays its principal's while a token that has it is good, whichever of them goes.
+// A name stays its principal's, whichever of its tokens goes. Nobody is meant by it while none is good.
 func TestNameOfTwoTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, testkit.Options{})
@@ -105,7 +105,11 @@ func TestNameOfTwoTokens(t *testing.T) {
 	w.starts("the buyer", "s1", "the buyer", "the seller")
 	_, err = w.OperatorClient().RemoveToken(w.Ctx, ids[1])
 	testkit.Must(t, err)
-	if _, err := w.OperatorClient().AddHosted(w.Ctx, mole); err != nil {
-		t.Errorf("the name of no token is taken: %v", err)
+	if _, err := w.OperatorClient().AddHosted(w.Ctx, mole); !errors.Is(err, &session.Refusal{Code: session.Duplicate}) {
+		t.Errorf("a card takes the name that another had a token with: %v", err)
+	}
+	w.is(w.says("the buyer", "SessionStart", "s2", `{"participants":["the buyer","the seller"],"ttlMs":"1000",`+versions+`}`), "INVALID_ENVELOPE")
+	if _, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: seller, Sender: "the seller"}); err != nil {
+		t.Errorf("a principal does not get its name again: %v", err)
 	}
 }

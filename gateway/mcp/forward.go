@@ -59,7 +59,7 @@ func refusedBy(answer *http.Response) error {
 	switch answer.StatusCode {
 	case http.StatusUnauthorized:
 		return custody.ErrToken
-	case http.StatusRequestEntityTooLarge:
+	case http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge: // a URI is in a header, too
 		return session.RefuseTooLarge(gateway.MaxBody, "what is sent at once has at most %d bytes", gateway.MaxBody)
 	case http.StatusTooManyRequests:
 		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // it is a number
