@@ -26,7 +26,7 @@ func Forward(url, token string, all bool) *mcp.Server {
 	if all {
 		url += AllTools
 	}
-	f := &forwarder{all: all, transport: &mcp.StreamableClientTransport{
+	f := &forwarder{all: all, reading: map[string]int{}, transport: &mcp.StreamableClientTransport{
 		Endpoint: url, HTTPClient: &http.Client{Transport: withToken{token, http.DefaultTransport}}, DisableStandaloneSSE: true, MaxRetries: -1,
 	}}
 	server := New(Options{AllTools: all})
@@ -75,6 +75,34 @@ type forwarder struct {
 
 	mu      sync.Mutex
 	session *mcp.ClientSession // nil until it is needed
+
+	reading map[string]int // calls under way that read a negotiation; guarded by counts
+	counts  sync.Mutex
+}
+
+// crosses refuses an answer that names nothing about a negotiation that is being read: models make several calls
+// in one step, and decide on what came before. done is to be called once the call has its answer.
+func (f *forwarder) crosses(t tool, args []byte) (done func(), err error) {
+	var q chosen
+	if json.Unmarshal(args, &q) != nil || q.ID == "" {
+		return func() {}, nil // the gateway says what is wrong
+	}
+	f.counts.Lock()
+	defer f.counts.Unlock()
+	if t.hints != reads {
+		if p, _ := actionOf(q.Action); f.reading[string(q.ID)] > 0 && q.Reference == "" && q.IfHead == "" && gateway.Answers(p) {
+			return nil, session.Refuse(session.ChainConflict, "you are reading this negotiation at the same time, and nothing was said: decide on what you read, or give a referenceId")
+		}
+		return func() {}, nil
+	}
+	f.reading[string(q.ID)]++
+	return func() {
+		f.counts.Lock()
+		defer f.counts.Unlock()
+		if f.reading[string(q.ID)]--; f.reading[string(q.ID)] == 0 {
+			delete(f.reading, string(q.ID))
+		}
+	}, nil
 }
 
 // forward passes on what only the gateway can answer.
@@ -84,6 +112,11 @@ func (f *forwarder) forward(next mcp.MethodHandler) mcp.MethodHandler {
 		case *mcp.CallToolRequest:
 			params := &mcp.CallToolParams{Name: r.Params.Name, Arguments: r.Params.Arguments}
 			t := named(r.Params.Name, f.all)
+			done, err := f.crosses(t, r.Params.Arguments)
+			if err != nil {
+				return (&call{}).refused(ctx, t, nil, err), nil
+			}
+			defer done()
 			res, err := f.try(ctx, t.repeatable(r.Params.Arguments), func(ctx context.Context, s *mcp.ClientSession) (mcp.Result, error) {
 				return s.CallTool(ctx, params)
 			})

@@ -89,3 +89,51 @@ func TestForwardUnreachable(t *testing.T) {
 		t.Errorf("the answer is %q", text)
 	}
 }
+
+// An assistant that reads and decides in one step decides nothing.
+func TestForwardCallsThatCross(t *testing.T) {
+	t.Parallel()
+	entered, goOn := make(chan struct{}), make(chan struct{})
+	served := mcp.NewServer(&mcp.Implementation{Name: "broker"}, nil)
+	answers := func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "answered"}}}, nil
+	}
+	schema := json.RawMessage(`{"type":"object"}`)
+	served.AddTool(&mcp.Tool{Name: "respond_to_negotiation", InputSchema: schema}, answers)
+	served.AddTool(&mcp.Tool{Name: "get_negotiation", InputSchema: schema}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		entered <- struct{}{}
+		<-goOn
+		return answers(ctx, r)
+	})
+	s := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return served }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+	defer s.Close()
+	here, there := mcp.NewInMemoryTransports()
+	go mcpgateway.Forward(s.URL, "good", false).Run(t.Context(), there) //nolint:errcheck // it ends with the test
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "assistant"}, nil).Connect(t.Context(), here, nil)
+	testkit.Must(t, err)
+	defer client.Close()
+	call := func(tool, args string) string {
+		res, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)})
+		testkit.Must(t, err)
+		return res.Content[0].(*mcp.TextContent).Text //nolint:forcetypeassert // it is
+	}
+	read := make(chan string)
+	go func() { read <- call("get_negotiation", `{"negotiationId":"n"}`) }()
+	<-entered
+	for args, want := range map[string]string{
+		`{"negotiationId":"n","action":"accept"}`:                       "chain_conflict",
+		`{"negotiationId":"n","action":"accept","referenceId":"p1"}`:    "answered",
+		`{"negotiationId":"n","action":"offer","terms":{"price":1}}`:    "answered",
+		`{"negotiationId":"another","action":"accept"}`:                 "answered",
+		`{"negotiationId":"n","action":"COUNTER","terms":{"price":50}}`: "chain_conflict",
+	} {
+		if said := call("respond_to_negotiation", args); !strings.Contains(said, want) {
+			t.Errorf("%s is answered %s", args, said)
+		}
+	}
+	goOn <- struct{}{}
+	<-read
+	if said := call("respond_to_negotiation", `{"negotiationId":"n","action":"accept"}`); said != "answered" {
+		t.Errorf("what was read is answered %s", said)
+	}
+}

@@ -95,14 +95,15 @@ type server struct {
 // A call is one request of a client.
 type call struct {
 	Caller
-	log  *zap.Logger
-	seen *seen
+	log   *zap.Logger
+	seen  *seen
+	shown []shown // by its answer
 }
 
 // enter finds who calls.
 func (g *server) enter(ctx context.Context, extra *mcp.RequestExtra) (context.Context, context.CancelFunc, *call, error) {
 	ctx, cancel, caller, err := g.o.Caller(ctx, extra)
-	return ctx, cancel, &call{caller, g.o.Log, &g.seen}, err
+	return ctx, cancel, &call{Caller: caller, log: g.o.Log, seen: &g.seen}, err
 }
 
 // ask calls a verb and reads its reply.

@@ -56,6 +56,7 @@ func (c *call) move(ctx context.Context, args jsontext.Value) (result, error) {
 	if !known {
 		return result{}, unreadable(&act.Malformed{Path: "/action", Why: "is no move; get_negotiation lists the moves"})
 	}
+	last := c.lastSeen(q.ID)
 	now, err := ask(ctx, c, api.SessionSnapshot, api.GetSnapshot{Session: q.ID})
 	if err != nil {
 		return result{}, err
@@ -68,7 +69,7 @@ func (c *call) move(ctx context.Context, args jsontext.Value) (result, error) {
 		return result{}, err
 	}
 	if q.Reference == "" && q.IfHead == "" && q.Fills["referenceId"] == nil && m.Reference != "" && gateway.Answers(p) {
-		if err := c.unseen(ctx, &now, m.Reference); err != nil {
+		if err := c.unseen(ctx, &now, m.Reference, last); err != nil {
 			return result{}, err
 		}
 	}

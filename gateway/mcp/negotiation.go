@@ -160,6 +160,7 @@ func (c *call) respond(ctx context.Context, args jsontext.Value) (result, error)
 	if err := read(args, &q); err != nil {
 		return result{}, err
 	}
+	last := c.lastSeen(q.ID)
 	if len(q.Roles) == 0 {
 		q.Roles = jsontext.Value("null")
 	}
@@ -175,7 +176,7 @@ func (c *call) respond(ctx context.Context, args jsontext.Value) (result, error)
 	if err != nil {
 		return result{}, session.Refuse(session.MalformedEnvelope, "%s", err)
 	}
-	if err := c.answersShown(ctx, q.ID, response); err != nil {
+	if err := c.answersShown(ctx, q.ID, response, last); err != nil {
 		return result{}, err
 	}
 	if _, err := ask(ctx, c, api.TurnPickup, api.PickUpTurn{Session: q.ID, Worker: c.Worker()}); err != nil {

@@ -54,8 +54,33 @@ func (s *seen) put(k seenKey, n uint64) {
 	s.younger[k] = max(before, s.younger[k], n)
 }
 
-// shows remembers that a session is shown to the caller up to an entry.
-func (c *call) shows(id act.SessionID, n uint64) { c.seen.put(c.seenKey(id), n) }
+// A shown session is shown up to an entry.
+type shown struct {
+	session act.SessionID
+	entry   uint64
+}
+
+// shows notes that the answer shows a session up to an entry.
+func (c *call) shows(id act.SessionID, n uint64) { c.shown = append(c.shown, shown{id, n}) }
+
+// remember remembers what the answer shows. A call that came before has not seen it: models make several at once.
+func (c *call) remember() {
+	for _, one := range c.shown {
+		c.seen.put(c.seenKey(one.session), one.entry)
+	}
+}
+
+// lastSeen is what the caller was shown of a session. Who decides on it asks before it asks for anything else.
+func (c *call) lastSeen(id act.SessionID) lastSeen {
+	n, known := c.seen.newest(c.seenKey(id))
+	return lastSeen{n, known}
+}
+
+// A lastSeen is the newest entry that a caller was shown, if that is known.
+type lastSeen struct {
+	entry uint64
+	known bool
+}
 
 // showsEntries remembers that entries are shown to the caller. After a gap, what came before them was not.
 func (c *call) showsEntries(id act.SessionID, all []entry) {
@@ -76,7 +101,7 @@ var reoffers = []string{act.Propose.String(), act.Counter.String(), act.Commit.S
 
 // answersShown refuses an answer of Index's tool, which names nothing, unless what it is about is all that
 // waits for the caller, and was shown.
-func (c *call) answersShown(ctx context.Context, id act.SessionID, answer api.RespondTurn) error {
+func (c *call) answersShown(ctx context.Context, id act.SessionID, answer api.RespondTurn, last lastSeen) error {
 	var body struct {
 		Reference string `json:"referenceId"`
 	}
@@ -100,7 +125,7 @@ func (c *call) answersShown(ctx context.Context, id act.SessionID, answer api.Re
 		why := "says which, as accept, counter and reject take it: " + strings.Join(waits, ", ")
 		return unreadable(&act.Malformed{Path: "/referenceId", Why: why})
 	}
-	return c.unseen(ctx, &now, body.Reference)
+	return c.unseen(ctx, &now, body.Reference, last)
 }
 
 // waitsFor reports whether what is open waits for the caller.
@@ -110,12 +135,11 @@ func waitsFor(o api.OpenItem, you api.SnapshotCaller) bool {
 
 // unseen refuses an answer for which the gateway chose what it refers to, if that may be something else than
 // what the caller was shown: it, or another offer, came after.
-func (c *call) unseen(ctx context.Context, now *api.Snapshot, reference string) error {
-	shown, known := c.seen.newest(c.seenKey(now.Session))
-	if now.Head.N <= shown || len(now.Others) == 0 { // those who have yet to accept a delegation read nothing
+func (c *call) unseen(ctx context.Context, now *api.Snapshot, reference string, last lastSeen) error {
+	if now.Head.N <= last.entry || len(now.Others) == 0 { // those who have yet to accept a delegation read nothing
 		return nil
 	}
-	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: now.Session, Since: shown + 1, Limit: maxEntries})
+	page, err := ask(ctx, c, api.SessionMessages, api.ListMessages{Session: now.Session, Since: last.entry + 1, Limit: maxEntries})
 	if err != nil {
 		return err
 	}
@@ -127,9 +151,9 @@ func (c *call) unseen(ctx context.Context, now *api.Snapshot, reference string) 
 	several := len(entries) > 1
 	entries = slices.DeleteFunc(entries, func(e api.Entry) bool { return e.From == c.Agent() })
 	switch {
-	case !known && (page.Next != nil || several): // another process may have shown the first
+	case !last.known && (page.Next != nil || several): // another process may have shown the first
 		return session.Refuse(session.ChainConflict, "it is not known what was shown to you, and nothing was said: decide on the view as it is now, or give a referenceId")
-	case !known, page.Next == nil && len(entries) == 0:
+	case !last.known, page.Next == nil && len(entries) == 0:
 		return nil
 	}
 	return session.Refuse(session.ChainConflict, "what is offered changed after it was shown to you, and nothing was said: decide on the view as it is now, or give a referenceId")

@@ -144,6 +144,7 @@ func (g *server) serve(t tool) mcp.ToolHandler {
 			return nil, err
 		}
 		defer cancel()
+		defer c.remember()
 		args, err := t.arguments(r.Params.Arguments)
 		var res result
 		switch {
