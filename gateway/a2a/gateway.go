@@ -202,14 +202,16 @@ func (g *Gateway) binding(r *http.Request, body []byte) http.Handler {
 	old := strings.HasPrefix(version, "0.3")
 	switch {
 	case version != "" && (!old || !rpc) && version != "1" && !strings.HasPrefix(version, "1.0"):
-		return wrongVersion.answer(rpc)
+		return wrongVersion.answer(rpc, body)
 	case len(body) > 0 && !isJSON(r.Header.Get("Content-Type")):
-		return wrongType.answer(rpc)
+		return wrongType.answer(rpc, body)
 	case rpc && (old || oldMethod(body)):
 		return g.oldRPC
 	case rpc:
 		setBody(r, camelParams(body))
 		return g.rpc
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ":subscribe"): // as a2a.proto has it; the library knows the text's POST
+		r.Method = http.MethodPost
 	}
 	return g.rest
 }

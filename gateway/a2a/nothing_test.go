@@ -57,3 +57,31 @@ func TestAcceptTakesNoTerms(t *testing.T) {
 		}
 	}
 }
+
+// What is accepted without a name is what the client has seen: not an offer in the place of one that it only talked about.
+func TestAcceptsWhatWasShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, testkit.Options{})
+	id := w.says("m1", "", `{"data":{"action":"open","purpose":"cups"}}`).ID
+	w.asSeller(id, acceptsInvitation)
+	offers := func(proposal string, price int) {
+		w.asSeller(id, fmt.Sprintf(`{"performative":"PROPOSE","body":{"proposalId":%q,"type":"offer","subject":"cups","terms":{"price":%d}}}`, proposal, price))
+	}
+	refused := func(message, want string) {
+		t.Helper()
+		code, why := w.rpc(w.Tokens[cron], "SendMessage", fmt.Sprintf(
+			`{"message":{"messageId":%q,"role":"ROLE_USER","taskId":%q,"parts":[{"data":{"action":"accept"}}]}}`, message, id), nil)
+		if code != -32602 || !strings.Contains(why, want) {
+			t.Errorf("an acceptance is answered %d %s", code, why)
+		}
+	}
+	offers("p1", 50)
+	w.says("m2", id, `{"text":"Let me think about 50."}`)
+	offers("p2", 900)
+	refused("m3", "p2 came after p1, which you have not answered")
+	w.says("m4", id, `{"data":{"action":"reject","referenceId":"p2","reason":"too much"}}`)
+	offers("p3", 60)
+	w.says("m5", id, `{"data":{"action":"counter","terms":{"price":55}}}`)
+	w.asSeller(id, `{"performative":"COUNTER","body":{"proposalId":"p4","referenceId":"m5","terms":{"price":58}}}`)
+	w.says("m6", id, `{"data":{"action":"accept"}}`)
+}

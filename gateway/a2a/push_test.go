@@ -289,6 +289,18 @@ func TestA2AOld(t *testing.T) {
 	if a := w.Send("GET", sellerPath+"/tasks", w.Tokens[cron], "", func(r *http.Request) { r.Header.Set("A2A-Version", "7.0") }); a.StatusCode != http.StatusBadRequest || !strings.Contains(string(a.Body), "VERSION_NOT_SUPPORTED") {
 		t.Errorf("version 7.0 is answered %d %s", a.StatusCode, a.Body)
 	}
+	for asked, want := range map[string]string{`"id":1,`: `"id":1,`, `"id":"a",`: `"id":"a",`, `"id":{},`: `"id":null,`, ``: `"id":null,`} {
+		message := `{"jsonrpc":"2.0",` + asked + `"method":"GetTask","params":{}}`
+		if a := w.Send("POST", sellerPath+"/", w.Tokens[cron], message, func(r *http.Request) { r.Header.Set("A2A-Version", "7.0") }); !strings.Contains(string(a.Body), want) {
+			t.Errorf("version 7.0 of JSON-RPC is answered %s, want %s", a.Body, want)
+		}
+	}
+	w.in("m9", rpc.Result.ID, `{"data":{"action":"withdraw","referenceId":"invitation","reason":"none"}}`)
+	for _, method := range []string{"GET", "POST"} {
+		if a := w.Send(method, sellerPath+"/tasks/"+rpc.Result.ID+":subscribe", w.Tokens[cron], ""); strings.Contains(string(a.Body), "not found") || a.StatusCode == http.StatusOK {
+			t.Errorf("%s to subscribe to a task that is over is answered %d %s", method, a.StatusCode, a.Body)
+		}
+	}
 	if a := w.Send("GET", "/asp/v0.1", "", ""); a.StatusCode != http.StatusOK || !strings.Contains(string(a.Body), "https://parley-asp.github.io/asp/v0.1") {
 		t.Errorf("the extension's document is %d %s", a.StatusCode, a.Body)
 	}

@@ -115,11 +115,17 @@ var (
 )
 
 // answer refuses the request.
-func (m mistake) answer(rpc bool) http.Handler {
+func (m mistake) answer(rpc bool, body []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		info := []any{object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": m.reason, "domain": a2a.ProtocolDomain}}
 		if rpc {
-			write(w, http.StatusOK, object{"jsonrpc": "2.0", "id": nil, "error": object{"code": m.code, "message": m.why, "data": info}})
+			var asked struct {
+				ID jsontext.Value `json:"id"`
+			}
+			if err := json.Unmarshal(body, &asked); err != nil || asked.ID.Kind() != '"' && asked.ID.Kind() != '0' {
+				asked.ID = jsontext.Value("null")
+			}
+			write(w, http.StatusOK, object{"jsonrpc": "2.0", "id": asked.ID, "error": object{"code": m.code, "message": m.why, "data": info}})
 			return
 		}
 		write(w, m.status, object{"error": object{"code": m.status, "status": m.name, "message": m.why, "details": info}})

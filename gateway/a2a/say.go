@@ -258,8 +258,14 @@ func (s said) act(c call, at snapshot) (api.Say, error) {
 			act = performatives.Query // there is no offer to ask about
 		}
 	}
-	if offers := at.offeredSince(c.Agent); act == performatives.Accept && body["referenceId"] == nil && len(offers) > 1 {
-		return api.Say{}, invalid("there is more than one new offer: data.referenceId says which you accept, of %s", strings.Join(offers, ", "))
+	if act == performatives.Accept && body["referenceId"] == nil {
+		offers, before := at.offeredSince(c.Agent)
+		if len(offers) > 1 {
+			return api.Say{}, invalid("there is more than one new offer: data.referenceId says which you accept, of %s", strings.Join(offers, ", "))
+		}
+		if len(offers) == 1 && before != "" {
+			return api.Say{}, invalid("%s came after %s, which you have not answered: data.referenceId says which you accept", offers[0], before)
+		}
 	}
 	s.fill(act, body, c, at)
 	if body["referenceId"] == nil && gateway.Answers(act) {

@@ -268,23 +268,6 @@ func (s snapshot) acts() []string {
 	return names
 }
 
-// offeredSince are the offers that others have made since the caller spoke last, also those
-// that are over: the caller may not have seen the newest.
-func (s snapshot) offeredSince(caller performatives.Agent) (ids []string) {
-	spoke := uint64(0)
-	for _, e := range s.entries {
-		if e.From == caller {
-			spoke = e.Sequence
-		}
-	}
-	for _, o := range slices.Concat(s.view.Proposals, s.view.Commitments) {
-		if o.From != caller && o.Sequence > spoke {
-			ids = append(ids, id(o))
-		}
-	}
-	return ids
-}
-
 func id(o api.OfferView) string {
 	if o.Commitment != "" {
 		return o.Commitment
