@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,7 +66,17 @@ func (i *issuer) admit(ctx context.Context, bearer string) (custody.Pass, error)
 	if _, registered := i.known(a); err != nil || !registered {
 		return custody.Pass{}, custody.ErrToken
 	}
-	return custody.Pass{Agent: a, Worker: "oidc", Expires: token.Expiry}, nil
+	return custody.Pass{Agent: a, Worker: holder(token.Subject, claims), Expires: token.Expiry}, nil
+}
+
+// holder names who holds a token of the issuer: its subject, with one client.
+func holder(subject string, claims map[string]any) string {
+	client, _ := claims["azp"].(string)
+	if client == "" {
+		client, _ = claims["client_id"].(string) // RFC 9068
+	}
+	hash := sha256.Sum256([]byte(strconv.Quote(subject) + strconv.Quote(client)))
+	return "oidc-" + hex.EncodeToString(hash[:8])
 }
 
 // signingAlgs are the algorithms with a public key, of which an issuer has those that it lists, or

@@ -18,6 +18,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/server"
 	"github.com/parley-asp/parley/test/testkit"
@@ -66,6 +67,29 @@ func TestIssuer(t *testing.T) {
 	} {
 		if a := w.Send("POST", "/mcp", bad, `{"jsonrpc":"2.0","id":1,"method":"ping"}`); a.StatusCode != http.StatusUnauthorized || a.Header.Get("WWW-Authenticate") != `Bearer resource_metadata="https://parley.acme.com/.well-known/oauth-protected-resource/mcp"` {
 			t.Errorf("%s: answered %d %s", why, a.StatusCode, a.Header.Get("WWW-Authenticate"))
+		}
+	}
+	// What one client, or one person's, was shown, another was not.
+	var opened api.Acceptance
+	w.Send("POST", "/v1/asp/sessions", w.Tokens[testkit.Cron], fmt.Sprintf(`{"with":[%q],"purpose":"cups"}`, testkit.Seller)).Is(http.StatusCreated, &opened)
+	id := opened.Session
+	call := func(token, tool, more string) string {
+		message := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"negotiationId":%q%s}}}`, tool, id, more)
+		return string(w.Send("POST", "/mcp", token, message, func(r *http.Request) { r.Header.Set("Accept", "application/json, text/event-stream") }).Body)
+	}
+	w.Send("POST", testkit.SessionPath(id)+"/messages", w.Tokens[testkit.Seller], `{"performative":"ACCEPT","body":{"referenceId":"invitation"}}`).Is(http.StatusOK, nil)
+	offers := func(proposal string, price int) {
+		w.Send("POST", testkit.SessionPath(id)+"/messages", w.Tokens[testkit.Seller], fmt.Sprintf(
+			`{"performative":"PROPOSE","body":{"proposalId":%q,"type":"offer","subject":"cups","terms":{"price":%d}}}`, proposal, price)).Is(http.StatusOK, nil)
+	}
+	one := token(map[string]any{"azp": "assistant"}, key)
+	for n, another := range []map[string]any{{"sub": "u2", "azp": "assistant"}, {"azp": "script"}, {"client_id": "script"}} {
+		offers(fmt.Sprint("before-", n), 50)
+		call(one, "get_negotiation", "")
+		offers(fmt.Sprint("after-", n), 900)
+		call(token(another, key), "get_negotiation", "")
+		if said := call(one, "respond_to_negotiation", `,"action":"accept"`); !strings.Contains(said, "chain_conflict") {
+			t.Errorf("with %v the answer is %s", another, said)
 		}
 	}
 	if a := w.Send("GET", "/v1/asp/sessions", good, ""); a.StatusCode != http.StatusUnauthorized {
