@@ -46,7 +46,7 @@ With --invite the principal of --as opens a session with each of the best ones t
 accept.
 
 --tender invites them too, and compares their offers beside each other: it proposes
---terms to each, or waits for what they propose, accepts one as --accept says, and
+--terms to each that has not offered, or waits for offers, accepts one as --accept says, and
 withdraws from the others. What --terms or --policy offers binds each agent that accepts
 it and closes its session: to be bound by one offer only, wait for theirs. After an
 interruption, continue with 'parley tender ID'.`,

@@ -182,6 +182,9 @@ func (o *tenderOptions) decide(ctx context.Context, cmd *cobra.Command, t *tende
 		return err
 	}
 	chosen, decided := tender.Chosen(bids) // an earlier run may have been interrupted
+	if decided && o.accept != acceptAsk && o.accept != acceptBest && o.accept != string(chosen.Agent) {
+		return fmt.Errorf("%w: that of %s", tender.ErrDecided, chosen.Agent)
+	}
 	if !decided {
 		if chosen, decided, err = o.choose(ctx, cmd, bids); err != nil {
 			return err
@@ -195,19 +198,30 @@ func (o *tenderOptions) decide(ctx context.Context, cmd *cobra.Command, t *tende
 	default:
 		note(cmd, "Nothing is accepted yet. "+again(t))
 	}
-	if err != nil {
-		return err
+	bids, unread := t.Bids(ctx)
+	if _, accepted := tender.Chosen(bids); unread != nil || err != nil && !accepted {
+		return errors.Join(err, unread)
 	}
-	if bids, err = t.Bids(ctx); err != nil {
-		return err
+	if err != nil { // a refusal would say that nothing is accepted
+		err = errors.New("not withdrawn from all others yet: " + err.Error())
 	}
+	return errors.Join(o.report(cmd, t, bids, err), err)
+}
+
+// report says what a tender has come to, also where we could not withdraw from everybody.
+func (o *tenderOptions) report(cmd *cobra.Command, t *tender.Tender, bids []tender.Bid, left error) error {
 	d := decision{Tender: t.ID, Bids: bids}
+	chosen, decided := tender.Chosen(bids)
 	if decided {
 		d.Accepted, d.Session = chosen.Agent, chosen.Session
-		note(cmd, "Accepted the offer of "+string(chosen.Agent)+" in "+string(chosen.Session)+"; withdrew from the others.")
+		withdrew := "; withdrew from the others."
+		if left != nil {
+			withdrew = "."
+		}
+		note(cmd, "Accepted the offer of "+string(chosen.Agent)+" in "+string(chosen.Session)+withdrew)
 		for _, b := range bids {
 			if b.Standing == tender.Accepted && b.State.Over() && b.Number != chosen.Number {
-				note(cmd, string(b.Agent)+" has accepted our offer, too, and closed "+string(b.Session)+": that is an agreement.")
+				note(cmd, "Not from "+string(b.Agent)+": it had accepted our offer, and closed "+string(b.Session)+", which is an agreement.")
 			}
 		}
 	}
