@@ -62,7 +62,7 @@ const (
 )
 
 // get reads a path below the log's URL, of at most so many bytes. A log that says when to come back,
-// as while its broker starts, is asked again then.
+// as while its broker starts or after too many requests, is asked again then.
 func (l *Log) get(ctx context.Context, path string, most int64) ([]byte, error) {
 	for began := time.Now(); ; {
 		data, after, err := l.once(ctx, path, most)
@@ -91,7 +91,8 @@ func (l *Log) once(ctx context.Context, path string, most int64) (data []byte, a
 	case err != nil:
 		return nil, 0, err
 	case answer.StatusCode != http.StatusOK:
-		if seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16); err == nil && answer.StatusCode == http.StatusServiceUnavailable {
+		busy := answer.StatusCode == http.StatusServiceUnavailable || answer.StatusCode == http.StatusTooManyRequests
+		if seconds, err := strconv.ParseUint(answer.Header.Get("Retry-After"), 10, 16); err == nil && busy {
 			after = max(time.Duration(seconds)*time.Second, shortest)
 		}
 		return nil, after, fmt.Errorf("%s/%s: %s: %.200s", l.url, path, answer.Status, data)
@@ -121,8 +122,14 @@ func (l *Log) checkpoint(ctx context.Context) (c inclusion.Checkpoint, signed st
 // tiles are the log's, for tlog, which checks them.
 type tiles struct {
 	*Log
-	ctx context.Context //nolint:containedctx // tlog's interface for tiles has none
+	ctx  context.Context //nolint:containedctx // tlog's interface for tiles has none
+	kept map[tlog.Tile][]byte
 }
+
+func (l *Log) tiles(ctx context.Context) tiles { return tiles{l, ctx, map[tlog.Tile][]byte{}} }
+
+// maxKept is how many tiles are kept: neighbouring leaves are in the same ones.
+const maxKept = 64
 
 // tileHeight is how many levels of the tree a tile has.
 const tileHeight = 8
@@ -132,6 +139,10 @@ func (tiles) Height() int { return tileHeight }
 func (t tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 	all := make([][]byte, len(wanted))
 	for i, tile := range wanted {
+		if kept, is := t.kept[tile]; is {
+			all[i] = kept
+			continue
+		}
 		var err error
 		if all[i], err = t.get(t.ctx, strings.Replace(tile.Path(), "tile/8/", "tile/", 1), int64(tile.W)*tlog.HashSize); err != nil {
 			return nil, err
@@ -140,8 +151,15 @@ func (t tiles) ReadTiles(wanted []tlog.Tile) ([][]byte, error) {
 	return all, nil
 }
 
-// SaveTiles keeps nothing.
-func (tiles) SaveTiles([]tlog.Tile, [][]byte) {}
+// SaveTiles keeps tiles that were checked.
+func (t tiles) SaveTiles(checked []tlog.Tile, data [][]byte) {
+	for i, tile := range checked {
+		if _, is := t.kept[tile]; !is && len(t.kept) >= maxKept {
+			clear(t.kept)
+		}
+		t.kept[tile] = data[i]
+	}
+}
 
 var errBundle = errors.New("an entry bundle of the log is not a list of leaves")
 

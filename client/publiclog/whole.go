@@ -53,7 +53,7 @@ func (l *Log) Whole(ctx context.Context) (found Whole, err error) {
 		if err != nil {
 			return found, err
 		}
-		if got, err := (tiles{l, ctx}).ReadTiles([]tlog.Tile{tile}); err != nil || string(got[0]) != string(want) {
+		if got, err := l.tiles(ctx).ReadTiles([]tlog.Tile{tile}); err != nil || string(got[0]) != string(want) {
 			return found, fmt.Errorf("tile %s is not that of the leaves: %w", tile.Path(), err)
 		}
 	}
@@ -88,7 +88,7 @@ func (l *Log) Follow(ctx context.Context, before tlog.Tree, each func(leaf []byt
 	if err != nil {
 		return "", err
 	}
-	reader := tlog.TileHashReader(now.Tree, tiles{l, ctx})
+	reader := tlog.TileHashReader(now.Tree, l.tiles(ctx))
 	if err := extends(before, now.Tree, reader); err != nil {
 		return "", err
 	}
