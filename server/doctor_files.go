@@ -248,7 +248,7 @@ func (e *examiner) certificates() {
 		if err != nil {
 			e.add(Fail, "certificate", "Give --tls-cert and --tls-key the PEM files of one certificate and its key.", "%v", err)
 		} else {
-			e.dates(t.Cert, pair.Certificate)
+			e.dates(t.Cert, pair.Certificate, "Renew it. A running broker reads a renewed file by itself.")
 		}
 		if mode, open := openToOthers(t.Key); open {
 			e.add(Warn, "certificate", "chmod 600 it.", "others on this machine can read %s: mode %04o", t.Key, mode)
@@ -272,12 +272,11 @@ func (e *examiner) authority(flag, file string) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		all = append(all, block.Bytes)
 	}
-	e.dates(file, all)
+	e.dates(file, all, "Renew it, and restart the broker.")
 }
 
-// dates examines certificates of one file.
-func (e *examiner) dates(file string, all [][]byte) {
-	const do = "Renew it. A running broker reads a renewed file by itself."
+// dates examines certificates of one file; do says how to renew one.
+func (e *examiner) dates(file string, all [][]byte, do string) {
 	if len(all) == 0 {
 		e.add(Fail, "certificate", "Give it a PEM file.", "%s has no certificate", file)
 	}

@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +139,20 @@ func TestDoctorExternal(t *testing.T) {
 	wants(t, o, "keys", "lacks callout.nk")
 	p.Stop()
 	wants(t, o, "nats", "fail "+p.URL()+" cannot be reached")
+}
+
+// JetStream that the broker's account lacks is to be enabled.
+func TestDoctorWithoutJetStream(t *testing.T) {
+	t.Parallel()
+	o := server.Options{Data: t.TempDir(), HTTP: testkit.FreeAddress(t)}
+	config, err := server.Config(o.Data, testkit.Shards)
+	testkit.Must(t, err)
+	config = strings.Replace(config, "./nats-data", t.TempDir(), 1)
+	o.NATS = testkit.StartServerProcess(t, regexp.MustCompile(`(?m)^ *jetstream: .*$`).ReplaceAllString(config, "")).URL()
+	findings := server.Examine(t.Context(), o)
+	if n := slices.IndexFunc(findings, func(f server.Finding) bool { return f.Check == "jetstream" }); n < 0 || !strings.Contains(findings[n].Do, "Enable JetStream") {
+		t.Errorf("%+v", findings)
+	}
 }
 
 // olderServer is where a server can be reached that says an older version of itself.

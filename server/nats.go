@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
+	"go.uber.org/zap"
 
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/performatives"
@@ -168,7 +169,8 @@ func (s *Server) dial(o Options, options ...nats.Option) (*nats.Conn, error) {
 		options = append(append(options, o.NATSOptions...), o.TLS.Client(s.URL)...)
 	}
 	nc, err := nats.Connect(url, append(options, nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait),
-		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed))...)
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.Log.Warn("connection", zap.Error(err)) }))...)
 	if err == nil {
 		s.conns.add(nc)
 	}

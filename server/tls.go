@@ -145,7 +145,7 @@ func WrongTLS(err error, flag string) string {
 	case untrusted:
 		return distrusted + "Set " + flag + " to the file of its CA."
 	case network != nil && network.Op == "remote error" && strings.Contains(err.Error(), "certificate"), strings.Contains(err.Error(), "closed by remote after TLS handshake"):
-		return "The server lets in only clients with a certificate that it trusts. --tls-cert and --tls-key name one."
+		return "The server lets in only clients with a certificate that it trusts. --tls-cert and --tls-key name one, for a URL of tls://."
 	}
 	return ""
 }
