@@ -1,10 +1,10 @@
-// Live updates. One tab holds the connection and broadcasts to the others. Each
+// Live updates. One tab of each human holds the connection and broadcasts to the human's others. Each
 // change carries the cursors before and after it, starting with the page's own. A tab
 // that finds a gap reloads everything.
 
 import { root } from './requests.js';
 
-const name = 'parley-inbox' + root.pathname;
+const name = 'parley-inbox' + root.pathname + (document.body.dataset.me ?? '');
 const channel = new BroadcastChannel(name);
 let holds = false; // this tab has the connection
 let cursor = document.body.dataset.cursor ?? '';

@@ -464,6 +464,21 @@ func TestSignsOut(t *testing.T) {
 	}
 }
 
+// TestTwoHumans has a second human enrol in a browser in which another's page is open: each has news.
+func TestTwoHumans(t *testing.T) {
+	w := newWorld(t, testkit.Options{})
+	first := w.enters(alice, "")
+	first.reads(".live", "live")
+	second, closes := first.tab()
+	defer closes()
+	second.opens("login?out")
+	second.do(chromedp.SendKeys(css("#code"), w.code(bob)), chromedp.SendKeys(css("#name"), "test"), chromedp.Click(css("form button.primary")))
+	second.sees(".queue")
+	second.reads(".live", "live")
+	_, _, id := w.asks("Enterprise plan", "high", plan)
+	second.sees(`.row[data-id="` + id + `"]`)
+}
+
 // TestNewsDuringAClick has the queue change between the press and the release of a click.
 func TestNewsDuringAClick(t *testing.T) {
 	const fetched = `performance.getEntriesByType("resource").filter((r) => r.name.includes("part/queue") && r.responseEnd > 0).length`
