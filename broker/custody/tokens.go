@@ -33,7 +33,7 @@ func (c *Custody) TokenAdd(ctx context.Context, _ api.Caller, q api.AddToken) (a
 	case utf8.RuneCountInString(q.Name) > maxName:
 		return api.Token{}, session.RefuseSchema(session.Fault{Path: "/name", Rule: "maxLength", Message: fmt.Sprintf("name has at most %d characters", maxName)})
 	}
-	if err := c.checkMACPSender(agent, q.Sender); err != nil {
+	if err := c.o.Registry.CheckMACPSender(agent, q.Sender); err != nil {
 		return api.Token{}, err
 	}
 	id := make([]byte, idBytes)
@@ -204,14 +204,6 @@ func (c *Custody) NamedInMACP(name string) (performatives.Agent, bool) {
 		}
 	}
 	return "", false
-}
-
-// checkMACPSender refuses a principal's name in MACP that is another's.
-func (c *Custody) checkMACPSender(a performatives.Agent, name string) error {
-	if owner, taken := c.NamedInMACP(name); taken && owner != a {
-		return session.Refuse(session.Duplicate, "the macp_sender belongs to another principal")
-	}
-	return c.o.Registry.CheckMACPSender(a, name)
 }
 
 // name notes what MACP calls the holder of a token that has changed. The caller holds the lock.

@@ -52,9 +52,7 @@ const (
 	aheadFor  = 30 * time.Second // in which another broker's leaves arrive; a witness that still has more is another log's, or a restored one's
 )
 
-var (
-	errCosigned = errors.New("the log's checkpoint waits for witnesses")
-)
+var errCosigned = errors.New("the log's checkpoint waits for witnesses")
 
 // An aheadError is of a witness that has cosigned more leaves than there are.
 type aheadError struct{ cosigned, have int64 }

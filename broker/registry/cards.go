@@ -248,13 +248,14 @@ const maxSender = 128
 // CheckMACPSender refuses a principal's name in MACP that is another's, or that could be
 // taken for one.
 func (r *Registry) CheckMACPSender(a performatives.Agent, name string) error {
+	if name == "" {
+		return nil
+	}
 	owner, taken := r.MACPSender(name)
 	if r.o.Named != nil && !taken {
 		owner, taken = r.o.Named(name)
 	}
 	switch {
-	case name == "":
-		return nil
 	case len(name) > maxSender || strings.TrimSpace(name) != name || strings.ContainsFunc(name, func(x rune) bool { return !unicode.IsGraphic(x) }):
 		return session.RefuseSchema(session.Fault{
 			Path: "/macp_sender", Rule: "format", Message: fmt.Sprintf("macp_sender has 1 to %d bytes, all of them visible", maxSender),

@@ -52,8 +52,8 @@ type verify struct {
 
 	inLog  bool            // the end has to be in the public log
 	leaves map[string]bool // hashes that the log has
-	again  func() error    // reads the log again
 	ends   int             // of them, those of sessions
+	again  func() error    // reads the log again
 	whole  bool            // all sessions were verified
 }
 
