@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
+import pytest
 from test_agent import BUYER, SELLER, run, seller
 
+from parley_asp.errors import Unauthorized
 from parley_asp.testing import Broker
 from parley_asp.tools import NegotiationTools
 
@@ -43,5 +46,36 @@ def test_a_model_buys(broker: Broker) -> None:
             refused = await call("respond_to_negotiation", **says, action="withdraw", referenceId="p9")
             assert not refused["success"] and refused["code"], refused
             assert (await sells.deal(opened["negotiationId"])).agreed
+
+    run(main())
+
+
+def test_reading_and_deciding_in_one_step(broker: Broker) -> None:
+    """What a model says about an offer that it was yet to read is not said."""
+
+    async def main() -> None:
+        async with seller(broker, least=70) as sells, NegotiationTools(broker.url, BUYER) as tools:
+            terms = {"price": 60, "currency": "EUR"}
+            opened = json.loads(await tools.call("open_negotiation", {"with": [SELLER], "purpose": "cups", "terms": terms, "seconds": 20}))
+            of = {"negotiationId": opened["negotiationId"]}
+            offers: list[Any] = []
+            while not any(not o["mine"] for o in offers):
+                offers = json.loads(await tools.call("wait_for_turn", {**of, "seconds": 20}))["offers"]
+            accept = {**of, "action": "accept"}
+            _, said = await asyncio.gather(tools.call("get_negotiation", of), tools.call("respond_to_negotiation", accept))
+            assert "nothing was said" in said
+            assert not (await sells.deal(of["negotiationId"])).agreed
+            assert json.loads(await tools.call("respond_to_negotiation", accept))["success"]
+
+    run(main())
+
+
+def test_a_wrong_token_is_said(broker: Broker) -> None:
+    """The program learns why it may not call."""
+
+    async def main() -> None:
+        with pytest.raises(Unauthorized, match="missing, wrong, expired or removed"):
+            async with NegotiationTools(broker.url, "nobody"):
+                pass
 
     run(main())

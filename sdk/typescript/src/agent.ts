@@ -201,7 +201,10 @@ export class Agent<T> {
     }
   }
 
-  /** Invite an agent, and return the session; `reduce` makes the first offer. The same arguments are the same session. */
+  /**
+   * Invite an agent, and return the session; `reduce` makes the first offer, once this process has called `open`. The same
+   * arguments are the same session, so call it again in another process, such as after a restart.
+   */
   async open(peer: string, subject: string, first?: (T & Terms) | Act, o: Omit<NegotiateOptions, 'timeout'> = {}): Promise<string> {
     const [session] = await this.#begin(peer, subject, offerOf(first, subject), o);
     await this.#invite(session, peer, subject, o);

@@ -9,7 +9,7 @@
  * @packageDocumentation
  */
 
-import { NoAnswer, ParleyError } from './errors.js';
+import { NoAnswer, ParleyError, Unauthorized } from './errors.js';
 import { httpUrl } from './http.js';
 import { traceOf } from './trace.js';
 
@@ -52,12 +52,16 @@ export interface NegotiationTools {
   anthropic(): { name: string; description: string; input_schema: Record<string, unknown> }[];
   /**
    * Call a tool, and return what a model reads: JSON, also of a refusal, which says what is allowed instead. A call
-   * without an answer is repeated where that says nothing twice; else the model is told to look first.
+   * without an answer is repeated where that says nothing twice; else the model is told to look first. With `signal` it can
+   * be aborted: nothing more is sent then, though what was sent may be said.
    */
-  call(name: string, args: Record<string, unknown>): Promise<string>;
+  call(name: string, args: Record<string, unknown>, o?: { signal?: AbortSignal | undefined }): Promise<string>;
 }
 
 const tries = 8;
+
+/** Models make several calls in one step. */
+const unread = 'you asked for this negotiation at the same time, and nothing was said: read it before you decide, or give a referenceId';
 
 /** Read the definitions from the broker. */
 export async function negotiationTools(o: ToolsOptions): Promise<NegotiationTools> {
@@ -68,34 +72,41 @@ export async function negotiationTools(o: ToolsOptions): Promise<NegotiationTool
   const tools = listed.tools.map((t): Tool => ({
     name: t.name, description: t.description, parameters: t.inputSchema, reads: t.annotations?.readOnlyHint ?? false,
   }));
+  const read = new Map<unknown, number>(); // how often a negotiation is being read
   return {
     instructions,
     tools,
     openai: () => tools.map(({ name, description, parameters }) => ({ type: 'function', function: { name, description, parameters } })),
     anthropic: () => tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters })),
-    async call(name, args) {
+    async call(name, args, { signal } = {}) {
       const tool = tools.find((t) => t.name === name);
       if (!tool) throw new ParleyError(`no tool ${name}`);
       // The broker makes a repeat of an answer the same act only if the call names what it answers.
       const again = tool.reads || name !== 'respond_to_negotiation' || 'referenceId' in args;
+      const id = args['negotiationId'];
+      if (!again && read.get(id) && /^(accept|reject|counter|clarify)$/i.test(String(args['action']))) return JSON.stringify({ success: false, error: unread });
       const asked = again && !tool.reads ? { idempotencyKey: crypto.randomUUID(), ...args } : args;
+      if (tool.reads) read.set(id, (read.get(id) ?? 0) + 1);
       try {
-        const result = (await patiently(() => rpc('tools/call', { name, arguments: asked }), again ? tries : 1)) as { content: { type: string; text?: string }[] };
+        const result = (await patiently(() => rpc('tools/call', { name, arguments: asked }, signal), again ? tries : 1, signal)) as { content: { type: string; text?: string }[] };
         return result.content.map((part) => part.text ?? '').join('\n');
       } catch (error) {
         if (!(error instanceof NoAnswer)) throw error;
         return JSON.stringify({ success: false, error: 'no answer: read the negotiation before you say it again' });
+      } finally {
+        if (tool.reads) read.set(id, read.get(id)! - 1);
       }
     },
   };
 }
 
-type Rpc = (method: string, params: Record<string, unknown>) => Promise<unknown>;
+type Rpc = (method: string, params: Record<string, unknown>, signal?: AbortSignal) => Promise<unknown>;
 
 function rpcOf(o: ToolsOptions): Rpc {
   const url = `${httpUrl(o.url ?? 'http://127.0.0.1:8080')}/mcp${o.everything ? '?tools=all' : ''}`;
   let id = 0;
-  return async (method, params) => {
+  return async (method, params, signal) => {
+    signal?.throwIfAborted();
     let answer: Response;
     let text: string;
     const headers: Record<string, string> = { Authorization: `Bearer ${o.token}`, 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' };
@@ -106,12 +117,14 @@ function rpcOf(o: ToolsOptions): Rpc {
         method: 'POST',
         headers,
         body: JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params }),
-        signal: AbortSignal.timeout(90_000),
+        signal: AbortSignal.any([AbortSignal.timeout(90_000), ...(signal ? [signal] : [])]),
       });
       text = await answer.text();
     } catch {
+      signal?.throwIfAborted();
       throw new NoAnswer(`${method}: no answer`);
     }
+    if (answer.status === 401) throw new Unauthorized('the token is missing, wrong, expired or removed');
     if ([429, 502, 503, 504].includes(answer.status)) throw new NoAnswer(`${method} is answered ${answer.status}`);
     if (answer.headers.get('content-type')?.startsWith('text/event-stream')) {
       text = text.split('\n').findLast((line) => line.startsWith('data:'))?.slice(5) ?? '{}';
@@ -130,13 +143,18 @@ function parsed(text: string): object {
   }
 }
 
-async function patiently(act: () => Promise<unknown>, most: number): Promise<unknown> {
+async function patiently(act: () => Promise<unknown>, most: number, signal?: AbortSignal): Promise<unknown> {
   for (let n = 1; ; n++) {
     try {
       return await act();
     } catch (error) {
       if (!(error instanceof NoAnswer) || n >= most) throw error;
-      await new Promise((resolve) => setTimeout(resolve, Math.min(200 * 2 ** n, 10_000) * (0.5 + Math.random() / 2)));
+      const pause = Math.min(200 * 2 ** n, 10_000) * (0.5 + Math.random() / 2);
+      await new Promise<void>((resolve) => {
+        const done = (): void => (clearTimeout(timer), signal?.removeEventListener('abort', done), resolve());
+        const timer = setTimeout(done, pause);
+        signal?.addEventListener('abort', done);
+      });
     }
   }
 }

@@ -40,11 +40,12 @@ test('of two calls, the one that is over gets its result, in its place', async (
   const call = (toolCallId: string, input: string) => ({ type: 'tool-call', toolCallId, toolName: 'negotiate', input }) as const;
   const asked: ModelMessage[] = [
     { role: 'user', content: 'buy' },
-    { role: 'assistant', content: [call('a', SELLER), call('b', 'agent://widgets.co/nobody')] },
+    { role: 'assistant', content: [call('n', 'nonsense'), call('a', SELLER), call('b', 'agent://widgets.co/nobody')] },
     { role: 'user', content: 'well?' },
   ];
   const first = await resume(asked);
-  assert.deepEqual(first.messages, asked);
+  const refused = (first.messages[2]!.content as { output: { type: string; value: string } }[])[0]!.output;
+  assert.ok(refused.type === 'error-text' && refused.value.includes('schema_invalid'), JSON.stringify(refused));
   assert.deepEqual(first.parked.map((p) => p.toolCallId), ['a', 'b']);
   let next = first;
   while (next.parked.length > 1) {
@@ -53,7 +54,20 @@ test('of two calls, the one that is over gets its result, in its place', async (
   }
   assert.deepEqual(next.parked.map((p) => [p.toolCallId, p.state]), [['b', 'INVITED']]);
   assert.deepEqual(next.messages.map((m) => m.role), ['user', 'assistant', 'tool', 'user']);
-  assert.deepEqual((next.messages[2]!.content as { toolCallId: string }[]).map((part) => part.toolCallId), ['a']);
+  assert.deepEqual((next.messages[2]!.content as { toolCallId: string }[]).map((part) => part.toolCallId), ['n', 'a']);
+});
+
+test('two chats that call alike', async () => {
+  await using broker = await Broker.start();
+  await using buyer = agent({ url: broker.url, token: BUYER }).onTurn(() => undefined);
+  const { resume } = negotiate(buyer, (price: number, key) => buyer.open(SELLER, 'cups', cups(price), { key }), { inputSchema: z.number() });
+  const chat = async (input: number): Promise<string> => {
+    const asked: ModelMessage[] = [{ role: 'assistant', content: [{ type: 'tool-call', toolCallId: 'negotiate:0', toolName: 'negotiate', input }] }];
+    return (await resume(asked)).parked[0]!.sessionId;
+  };
+  const one = await chat(60);
+  assert.notEqual(await chat(70), one);
+  assert.equal(await chat(60), one);
 });
 
 test('the tools of the broker are tools of the SDK', async () => {

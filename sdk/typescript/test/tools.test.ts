@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { Broker } from '../src/testing.js';
+import { Broker, Counterparty } from '../src/testing.js';
 import { negotiationTools } from '../src/tools.js';
-import { BUYER, SELLER, seller } from './agents.js';
+import { BUYER, cups, SELLER, seller } from './agents.js';
 
 interface View {
   negotiationId: string;
@@ -39,4 +39,29 @@ test('a model buys in at most six calls', async () => {
   const refused = await call<{ success: boolean; code: string }>('respond_to_negotiation', { negotiationId, action: 'withdraw', referenceId: 'p9' });
   assert.ok(!refused.success && refused.code);
   assert.ok((await sells.deal(negotiationId)).agreed);
+});
+
+test('a model that reads and decides in one step decides nothing', async () => {
+  await using broker = await Broker.start();
+  await using sells = new Counterparty(broker, SELLER).offers(cups(80));
+  const tools = await negotiationTools({ url: broker.url, token: BUYER });
+  const { negotiationId } = JSON.parse(await tools.call('open_negotiation', { with: [SELLER], purpose: 'cups', terms: cups(60), seconds: 20 })) as View;
+  let offers: View['offers'] = [];
+  while (!offers.some((o) => !o.mine)) ({ offers } = JSON.parse(await tools.call('wait_for_turn', { negotiationId, seconds: 20 })) as View);
+  const accept = { negotiationId, action: 'accept' };
+  const [, said] = await Promise.all([tools.call('get_negotiation', { negotiationId }), tools.call('respond_to_negotiation', accept)]);
+  assert.ok(said.includes('nothing was said'), said);
+  assert.ok(!(await sells.agent.deal(negotiationId)).agreed);
+  assert.ok((await tools.call('respond_to_negotiation', accept)).includes('"success":true'));
+});
+
+test('a call that is aborted says nothing more; a wrong token is said', async () => {
+  await using broker = await Broker.start();
+  const tools = await negotiationTools({ url: broker.url, token: BUYER });
+  const asked = new AbortController();
+  const waits = tools.call('wait_for_turn', { seconds: 50 }, { signal: asked.signal });
+  asked.abort();
+  await assert.rejects(waits, { name: 'AbortError' });
+  await assert.rejects(tools.call('list_negotiations', {}, { signal: asked.signal }), { name: 'AbortError' });
+  await assert.rejects(negotiationTools({ url: broker.url, token: 'nobody' }), /unauthorized: the token is missing, wrong, expired or removed/);
 });

@@ -276,7 +276,10 @@ class Agent(Generic[T]):
         key: str = "",
         policy: Mapping[str, Any] | None = None,
     ) -> str:
-        """Invite an agent, and return the session; ``reduce`` makes the first offer. Again it is the same session."""
+        """Invite an agent, and return the session; ``reduce`` makes the first offer, once this process has called ``open``.
+
+        Again it is the same session, so call it again in another process, such as after a restart.
+        """
         return await self._open(with_, subject, self._offer(first, subject), mode, key, policy, None)
 
     async def _open(

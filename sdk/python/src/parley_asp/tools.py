@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -22,7 +23,10 @@ import httpx
 
 from ._json import JSON, dumps, loads
 from ._transport import OVER_HTTP, TraceParent, patiently, trace_of, url_of
-from .errors import NoAnswer, ParleyError
+from .errors import NoAnswer, ParleyError, Unauthorized
+
+# Models make several calls in one step.
+_UNREAD = "you asked for this negotiation at the same time, and nothing was said: read it before you decide, or give a referenceId"
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class NegotiationTools:
         self._path = "/mcp?tools=all" if everything else "/mcp"
         self._traceparent = traceparent
         self._ids = itertools.count(1)
+        self._read: Counter[Any] = Counter()  # how often a negotiation is being read
         self.instructions = ""
         self.tools: tuple[Tool, ...] = ()
 
@@ -86,12 +91,18 @@ class NegotiationTools:
             raise ParleyError(f"no tool {name}")
         # The broker makes a repeat of an answer the same act only if the call names what it answers.
         again = tool.reads or name != "respond_to_negotiation" or "referenceId" in asked
+        of = asked.get("negotiationId")
+        if not again and self._read[of] and str(asked.get("action")).lower() in ("accept", "reject", "counter", "clarify"):
+            return dumps({"success": False, "error": _UNREAD}).decode()
         if again and not tool.reads:
             asked.setdefault("idempotencyKey", uuid.uuid4().hex)
+        self._read[of] += tool.reads
         try:
             result = await patiently(lambda: self._rpc("tools/call", {"name": name, "arguments": asked}), 90 if again else 0)
         except NoAnswer:
             return dumps({"success": False, "error": "no answer: read the negotiation before you say it again"}).decode()
+        finally:
+            self._read[of] -= tool.reads
         return "\n".join(part["text"] for part in result["content"] if part["type"] == "text")
 
     async def _rpc(self, method: str, params: JSON) -> Any:
@@ -105,6 +116,8 @@ class NegotiationTools:
             raise NoAnswer(f"{method}: {type(error).__name__}") from None
         if answer.status_code in (429, 502, 503, 504):
             raise NoAnswer(f"{method} is answered {answer.status_code}")
+        if answer.status_code == 401:
+            raise Unauthorized("the token is missing, wrong, expired or removed")
         text = answer.text
         if answer.headers.get("content-type", "").startswith("text/event-stream"):
             text = next((line[5:] for line in reversed(text.split("\n")) if line.startswith("data:")), "{}")

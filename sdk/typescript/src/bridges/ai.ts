@@ -16,14 +16,16 @@ import { jsonSchema, tool, type FlexibleSchema, type JSONSchema7, type ModelMess
 
 import type { Agent } from '../agent.js';
 import { fenced, type Deal } from '../deal.js';
+import { Refusal, SignatureInvalid, TermsError, Unauthorized, VersionUnsupported, type ParleyError } from '../errors.js';
 import { canonical } from '../json.js';
 import type { NegotiationTools } from '../tools.js';
+import { keyOf } from './key.js';
 
 /** The tools of `negotiationTools`, with which a model negotiates itself; give it their `instructions`, too. */
 export function tools(from: NegotiationTools): ToolSet {
   return Object.fromEntries(from.tools.map(({ name, description, parameters }) => {
     const inputSchema = jsonSchema<Record<string, unknown>>(parameters as JSONSchema7);
-    return [name, tool({ description, inputSchema, execute: (args) => from.call(name, args) })];
+    return [name, tool({ description, inputSchema, execute: (args, { abortSignal: signal }) => from.call(name, args, { signal }) })];
   }));
 }
 
@@ -51,14 +53,14 @@ export interface Negotiation {
   readonly tools: ToolSet;
   /**
    * Go on with each call of the tool that has no result: open its session, decide until there is nothing to do, and
-   * add the result of those that are over. Call the model again when none is parked.
+   * add the result of those that are over, or whose invitation is refused. Call the model again when none is parked.
    */
   resume(messages: readonly ModelMessage[]): Promise<{ messages: ModelMessage[]; parked: Parked[] }>;
 }
 
 /**
  * A tool with which a model starts negotiations. `opens` makes the session of a call, as `agent.open` does, by a key
- * that is the call's id; again it must be the same. Nothing is said before `resume`, so store the messages first.
+ * of the call's id and input; again it must be the same. Nothing is said before `resume`, so store the messages first.
  */
 export function negotiate<T, I>(agent: Agent<T>, opens: (input: I, key: string) => Promise<string>, o: NegotiateToolOptions<I>): Negotiation {
   const name = o.name ?? 'negotiate';
@@ -74,8 +76,17 @@ export function negotiate<T, I>(agent: Agent<T>, opens: (input: I, key: string) 
         const content: ToolResultPart[] = [];
         for (const { toolCallId, input } of callsOf(message, name)) {
           if (answered.has(toolCallId)) continue;
-          const deal = await agent.reduce(await opens(input as I, toolCallId)); // as generateText has validated it
-          if (deal.over) content.push({ type: 'tool-result', toolCallId, toolName: name, output: { type: 'json', value: resultOf(deal) } });
+          const result = (output: ToolResultPart['output']): void => void content.push({ type: 'tool-result', toolCallId, toolName: name, output });
+          let session: string;
+          try {
+            session = await opens(input as I, await keyOf(toolCallId, input)); // as generateText has validated it
+          } catch (error) {
+            if (!ofTheCall(error)) throw error;
+            result({ type: 'error-text', value: error.message });
+            continue;
+          }
+          const deal = await agent.reduce(session);
+          if (deal.over) result({ type: 'json', value: resultOf(deal) });
           else parked.push({ toolCallId, sessionId: deal.id, state: deal.state, waiting: deal.view.waiting?.for ?? [] });
         }
         if (content.length > 0) next.push({ role: 'tool', content });
@@ -88,6 +99,12 @@ export function negotiate<T, I>(agent: Agent<T>, opens: (input: I, key: string) 
 function callsOf(message: ModelMessage, name: string): ToolCallPart[] {
   if (message.role !== 'assistant' || typeof message.content === 'string') return [];
   return message.content.filter((part) => part.type === 'tool-call').filter((call) => call.toolName === name);
+}
+
+/** Whether a negotiation does not begin because of what the model asked for, and not because of the program or the broker. */
+function ofTheCall(error: unknown): error is ParleyError {
+  if (error instanceof TermsError) return true;
+  return error instanceof Refusal && !error.retryable && !(error instanceof Unauthorized || error instanceof SignatureInvalid || error instanceof VersionUnsupported);
 }
 
 /** What the model reads. The terms are the other side's words, too, and fenced. */

@@ -16,6 +16,7 @@ import { createStep, type DefaultEngineType, type Step } from '@mastra/core/work
 import { z } from 'zod';
 
 import type { Agent } from '../agent.js';
+import { keyOf } from './key.js';
 
 /** What came of a negotiation. `agreed` are the terms, which the other side wrote, too: data. */
 export const Result = z.object({
@@ -38,20 +39,22 @@ export interface StepOptions<I> {
 
 /**
  * A step that negotiates until the session is over. `opens` makes the session of an input, as `agent.open` does, by a
- * key that is the run's id; again it must be the same.
+ * key of the run's id, the step's and the input; again it must be the same. So two steps, or two items of a `foreach`,
+ * are two sessions unless their inputs are the same.
  */
 export function negotiation<T, I>(
   agent: Agent<T>,
   opens: (input: I, key: string) => Promise<string>,
   o: StepOptions<I>,
 ): Step<string, unknown, I, Result, unknown, Parked, DefaultEngineType> {
+  const id = o.id ?? 'negotiate';
   return createStep({
-    id: o.id ?? 'negotiate',
+    id,
     inputSchema: o.inputSchema,
     outputSchema: Result,
     suspendSchema: Parked,
     execute: async ({ inputData, runId, suspend }) => {
-      const deal = await agent.reduce(await opens(inputData, runId));
+      const deal = await agent.reduce(await opens(inputData, await keyOf(`${runId} ${id}`, inputData)));
       if (!deal.over) return suspend({ sessionId: deal.id, state: deal.state, waiting: deal.view.waiting?.for ?? [] });
       return { sessionId: deal.id, outcome: deal.outcome ?? null, agreed: deal.agreed ? { ...deal.agreed.raw } : null };
     },
