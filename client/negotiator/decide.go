@@ -84,7 +84,7 @@ func (p *Policy) Utility(terms map[string]any) (u float64, beyond string) {
 		if !within && beyond == "" {
 			beyond = name
 		}
-		u, weights = u+issue.Weight*one, weights+issue.Weight
+		u, weights = u+*issue.Weight*one, weights+*issue.Weight
 	}
 	return u / weights, beyond
 }
@@ -137,9 +137,9 @@ func (p *Policy) with(theirs map[string]any, target float64) (terms map[string]a
 	}
 	var weights, numbers, chosen float64
 	for name, issue := range p.Issues {
-		weights += issue.Weight
+		weights += *issue.Weight
 		if len(issue.Values) == 0 {
-			numbers += issue.Weight
+			numbers += *issue.Weight
 			continue
 		}
 		choice, _ := theirs[name].(string)
@@ -147,7 +147,7 @@ func (p *Policy) with(theirs map[string]any, target float64) (terms map[string]a
 			choice = issue.favourite()
 		}
 		terms[name] = choice
-		chosen += issue.Weight * issue.Values[choice]
+		chosen += *issue.Weight * issue.Values[choice]
 	}
 	level := 1.0
 	if numbers > 0 {

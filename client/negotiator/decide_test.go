@@ -138,7 +138,7 @@ func TestPolicyFaults(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"{}": "issues", "match: {accept: 10, reject: 20}": "match", "issues: {p: {best: 1}}": "best and worst", "issues: {p: {best: 1, worst: 1}}": "different", "issues: {p: {values: {a: 2}}}": "0 to 1",
-		"issues: {p: {best: 1, worst: 2, weight: -1}}": "weight", "reservation: 2\nissues: {p: {best: 1, worst: 2}}": "reservation",
+		"issues: {p: {best: 1, worst: 2, weight: -1}}": "weight", "issues: {p: {best: 1, worst: 2, weight: 0}}": "weight", "rounds: 2.5\nissues: {p: {best: 1, worst: 2}}": "whole number", "reservation: 2\nissues: {p: {best: 1, worst: 2}}": "reservation",
 		"curve: 0\nissues: {p: {best: 1, worst: 2}}": "curve", "isues: {}": "isues", "issues: {p: {best: .nan, worst: 2}}": "different",
 		"issues: {p: {best: 1, worst: 2, step: .nan}}": "step", "issues: {p: {best: 1, worst: 2}}\nfixed: {p: 1}": "issues and fixed",
 		"type: no type!\nissues: {p: {best: 1, worst: 2}}": "type", "issues: {p: {best: 1, worst: 2}}\n---\nreservation: 0.5": "more than one document",

@@ -44,7 +44,7 @@ type Policy struct {
 
 // An Issue is what one term is worth: a number between best and worst, or a choice.
 type Issue struct {
-	Weight float64            `yaml:"weight"` // against other issues; by default 1
+	Weight *float64           `yaml:"weight"` // against other issues; by default 1
 	Best   *float64           `yaml:"best"`   // worth 1
 	Worst  *float64           `yaml:"worst"`  // worth 0; beyond it there is no mandate
 	Step   float64            `yaml:"step"`   // offers are multiples of it
@@ -86,8 +86,8 @@ func Parse(text []byte) (*Policy, error) {
 			return nil, fmt.Errorf("%s: is among issues and fixed: want one of them", name)
 		}
 		issue := p.Issues[name]
-		if issue.Weight == 0 {
-			issue.Weight = 1
+		if issue.Weight == nil {
+			issue.Weight = new(1.0)
 		}
 		if err := issue.check(); err != nil {
 			return nil, fmt.Errorf("issues: %s: %w", name, err)
@@ -100,7 +100,7 @@ func Parse(text []byte) (*Policy, error) {
 func (i Issue) check() error {
 	number := i.Best != nil && i.Worst != nil
 	switch {
-	case !(i.Weight > 0) || math.IsInf(i.Weight, 0):
+	case !(*i.Weight > 0) || math.IsInf(*i.Weight, 0):
 		return errors.New("weight: is above 0")
 	case number == (len(i.Values) > 0) || (i.Best == nil) != (i.Worst == nil):
 		return errors.New("want either best and worst, or values")

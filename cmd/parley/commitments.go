@@ -134,15 +134,15 @@ func entryFlag(cmd *cobra.Command) *uint64 {
 	return cmd.Flags().Uint64("entry", 0, "`NUMBER` of the delivery's entry, as 'parley commitments show' has it: refused if a newer one\nhas taken its place (default: what waits for an answer)")
 }
 
-// delivered finds what was delivered of an obligation and waits for an answer; 0 is any entry.
-func delivered(deal api.Snapshot, name string, entry uint64) (string, error) {
+// delivered finds what was delivered of an obligation and waits for an answer, by the entry that --entry gives.
+func delivered(cmd *cobra.Command, deal api.Snapshot, name string, entry uint64) (string, error) {
 	o, err := named(deal, name)
 	switch {
 	case err != nil:
 		return "", err
 	case o.Delivery == nil:
 		return "", fmt.Errorf("nothing that was delivered of %s waits for an answer: it is %s", name, o.Status)
-	case entry != 0 && o.Delivery.Sequence != entry:
+	case cmd.Flags().Changed("entry") && o.Delivery.Sequence != entry:
 		return "", fmt.Errorf("what was delivered of %s, and waits for an answer, is entry %d: read it first, by 'parley commitments show'", name, o.Delivery.Sequence)
 	}
 	return o.Delivery.Reference, nil
@@ -222,7 +222,7 @@ func commitmentsAccept() *cobra.Command {
 	}
 	quantity, entry := quantityFlag(cmd, "how much of it is accepted, a `NUMBER` (default all)"), entryFlag(cmd)
 	return saysOf(cmd, func(deal api.Snapshot, args []string) (performatives.Body, error) {
-		reference, err := delivered(deal, args[0], *entry)
+		reference, err := delivered(cmd, deal, args[0], *entry)
 		return &performatives.AcceptBody{ReferenceID: reference, Quantity: quantity()}, err
 	})
 }
@@ -241,7 +241,7 @@ func commitmentsReject() *cobra.Command {
 		if reason == "" {
 			return nil, usage(errors.New("say why: --reason TEXT"))
 		}
-		reference, err := delivered(deal, args[0], *entry)
+		reference, err := delivered(cmd, deal, args[0], *entry)
 		return &performatives.RejectBody{ReferenceID: reference, Code: code, Reason: reason, Retryable: true}, err
 	})
 }

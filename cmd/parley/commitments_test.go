@@ -56,8 +56,8 @@ func TestCommitments(t *testing.T) {
 	if shown, want := runs(done, alpha, "commitments", "show", id), "delivered of k1/cups: 60 boxes, by beta, entry 5"; !strings.Contains(shown, want) || !strings.Contains(shown, "note.txt") {
 		t.Errorf("it shows what was delivered without %q:\n%s", want, shown)
 	}
-	for _, act := range [][]string{{"accept"}, {"reject", "--reason", "late"}} {
-		if said := runs(failed, alpha, append([]string{"commitments", act[0], id, "k1/cups", "--entry", "4"}, act[1:]...)...); !strings.Contains(said, "is entry 5") {
+	for _, act := range [][]string{{"accept", "--entry", "4"}, {"accept", "--entry", "0"}, {"reject", "--entry", "4", "--reason", "late"}} {
+		if said := runs(failed, alpha, append([]string{"commitments", act[0], id, "k1/cups"}, act[1:]...)...); !strings.Contains(said, "is entry 5") {
 			t.Errorf("%s of a delivery that does not wait says %s", act[0], said)
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -30,15 +29,11 @@ func readConfig(path string, flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document, second yaml.Node
-	if err := decoder.Decode(&document); errors.Is(err, io.EOF) { // or emptied by who is writing it
-		return fmt.Errorf("%s: %w: want at least one key, or no --config", path, strictyaml.ErrEmpty)
+	document, err := strictyaml.Document(data)
+	if errors.Is(err, strictyaml.ErrEmpty) { // or emptied by who is writing it
+		return fmt.Errorf("%s: %w: want at least one key, or no --config", path, err)
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
-	}
-	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: want one YAML document, and there are more", path)
 	}
 	top := document.Content[0]
 	if top.Kind != yaml.MappingNode {

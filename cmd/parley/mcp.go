@@ -40,6 +40,9 @@ func runMCP(cmd *cobra.Command, _ []string) error {
 		if text(cmd, "key") != "" {
 			return usage(errors.New("--token is of a hosted agent, and --key of one that signs for itself: give one of them"))
 		}
+		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+			return usage(errors.New("--token has a character that no token has, such as the end of a line"))
+		}
 		if u, err := url.Parse(text(cmd, "http")); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return usage(fmt.Errorf("--http %.200q is no URL such as https://parley.acme.com", text(cmd, "http")))
 		}

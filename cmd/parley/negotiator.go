@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"time"
 
@@ -33,8 +34,11 @@ nothing usable is left for later.`,
 		Example: `  parley negotiator --policy examples/negotiator/sell.yaml \
     --as agent://widgets.co/seller --key seller.nk`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if poll < time.Millisecond || (model == "") != (modelURL == "") {
-				return usage(errors.New("set a --poll of at least 1ms, and --model and --model-url together or not at all"))
+			switch u, err := url.Parse(modelURL); {
+			case poll < time.Millisecond || modelTimeout < time.Millisecond || (model == "") != (modelURL == ""):
+				return usage(errors.New("set a --poll and a --model-timeout of at least 1ms, and --model and --model-url together or not at all"))
+			case model != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == ""):
+				return usage(errors.New("--model-url is no URL of http or https"))
 			}
 			policy, err := readPolicy(file)
 			if err != nil {

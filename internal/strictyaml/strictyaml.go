@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,40 +20,92 @@ import (
 // ErrEmpty is for a file that says nothing, as one that is being written.
 var ErrEmpty = errors.New("the file is empty")
 
-// Decode reads a file of YAML or JSON. An unknown field is an error, and so is one without a value, but for what is
-// below the free ones: the file may have been cut off there.
-func Decode(data []byte, into any, free ...string) error {
+// Document is the only document of a file.
+func Document(data []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	err := decoder.Decode(into)
-	wrong, ok := errors.AsType[*yaml.TypeError](err)
-	switch {
-	case errors.Is(err, io.EOF):
-		return ErrEmpty
-	case err != nil && !ok:
-		return err
+	var document yaml.Node
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return nil, ErrEmpty
+	} else if err != nil {
+		return nil, err
 	}
 	for {
 		var more yaml.Node
 		err := decoder.Decode(&more)
 		if errors.Is(err, io.EOF) {
-			break
+			return &document, nil
 		}
 		if err != nil || more.Content[0].ShortTag() != "!!null" {
-			return errors.New("the file has more than one document: want no --- after the first")
+			return nil, errors.New("the file has more than one document: want no --- after the first")
 		}
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(data, &document); err != nil {
+}
+
+// Decode reads a file of YAML or JSON. An unknown field is an error, a fraction where a whole number belongs, and a
+// field without a value, but for what is below the free ones: the file may have been cut off there.
+func Decode(data []byte, into any, free ...string) error {
+	document, err := Document(data)
+	if err != nil {
+		return err
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	err = decoder.Decode(into)
+	wrong, ok := errors.AsType[*yaml.TypeError](err)
+	if err != nil && !ok {
 		return err
 	}
 	var faults []error
 	if ok {
 		for _, line := range wrong.Errors {
-			faults = append(faults, errors.New(plain(line, &document)))
+			faults = append(faults, errors.New(plain(line, document)))
 		}
 	}
-	return errors.Join(append(faults, nulls(&document, "the file", free)...)...)
+	faults = append(faults, fractions(document, reflect.TypeOf(into), "the file")...)
+	return errors.Join(append(faults, nulls(document, "the file", free)...)...)
+}
+
+// fractions are the numbers that the library would cut to whole ones.
+func fractions(node *yaml.Node, t reflect.Type, name string) (faults []error) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case node.Kind == yaml.AliasNode:
+		return fractions(node.Alias, t, name)
+	case node.Kind == yaml.DocumentNode:
+		return fractions(node.Content[0], t, name)
+	case node.Kind == yaml.ScalarNode && node.ShortTag() == "!!float" && t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64:
+		if f, err := strconv.ParseFloat(node.Value, 64); err != nil || f != math.Trunc(f) {
+			return []error{fmt.Errorf("line %d: %s: want a whole number", node.Line, name)}
+		}
+	case node.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
+		for _, item := range node.Content {
+			faults = append(faults, fractions(item, t.Elem(), name)...)
+		}
+	case node.Kind == yaml.MappingNode:
+		for n := 0; n < len(node.Content); n += 2 {
+			if key := node.Content[n].Value; t.Kind() == reflect.Map {
+				faults = append(faults, fractions(node.Content[n+1], t.Elem(), key)...)
+			} else if of := field(t, key); of != nil {
+				faults = append(faults, fractions(node.Content[n+1], of, key)...)
+			}
+		}
+	}
+	return faults
+}
+
+// field is the type of the field that a key names; nil for none.
+func field(t reflect.Type, key string) reflect.Type {
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name == key {
+			return f.Type
+		}
+	}
+	return nil
 }
 
 // nulls are the fields without a value, but for those below free ones.
