@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -93,10 +94,11 @@ func (t TLS) Client(url string) []nats.Option {
 	return options
 }
 
-// Web is the configuration of an HTTPS client that does as Client does; nil is the usual one.
-func (t TLS) Web() (*tls.Config, error) {
-	if t == (TLS{}) {
-		return nil, nil //nolint:nilnil // as net/http has it
+// Web is for an HTTPS client that does as Client does.
+func (t TLS) Web() (http.RoundTripper, error) {
+	usual, ok := http.DefaultTransport.(*http.Transport)
+	if t == (TLS{}) || !ok {
+		return http.DefaultTransport, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t.CA != "" {
@@ -112,7 +114,9 @@ func (t TLS) Web() (*tls.Config, error) {
 		}
 		config.Certificates = []tls.Certificate{own}
 	}
-	return config, nil
+	transport := usual.Clone()
+	transport.TLSClientConfig = config
+	return transport, nil
 }
 
 // pool reads a CA.
@@ -145,7 +149,7 @@ func WrongTLS(err error, flag string) string {
 	case untrusted:
 		return distrusted + "Set " + flag + " to the file of its CA."
 	case network != nil && network.Op == "remote error" && strings.Contains(err.Error(), "certificate"), strings.Contains(err.Error(), "closed by remote after TLS handshake"):
-		return "The server lets in only clients with a certificate that it trusts. --tls-cert and --tls-key name one, for a URL of tls://."
+		return "The server lets in only clients with a certificate that it trusts. --tls-cert and --tls-key name one, where the URL begins with tls:// or https://."
 	}
 	return ""
 }

@@ -7,7 +7,6 @@ package publiclog
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -42,15 +41,8 @@ func New(at string, key signednote.Verifier, witnesses []signednote.Verifier) (*
 	return &Log{strings.TrimSuffix(at, "/"), key, witnesses, http.Client{Timeout: timeout}}, nil
 }
 
-// UseTLS has another configuration of TLS than the system's, such as one with a private CA.
-func (l *Log) UseTLS(config *tls.Config) {
-	transport := &http.Transport{}
-	if usual, ok := http.DefaultTransport.(*http.Transport); ok {
-		transport = usual.Clone()
-	}
-	transport.TLSClientConfig = config
-	l.http.Transport = transport
-}
+// Through has requests go another way than the usual one, such as with a private CA.
+func (l *Log) Through(transport http.RoundTripper) { l.http.Transport = transport }
 
 // Bounds of what a log answers.
 const (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/parley-asp/parley/client/signing"
 	mcpgateway "github.com/parley-asp/parley/gateway/mcp"
+	"github.com/parley-asp/parley/server"
+	"github.com/parley-asp/parley/session"
 )
 
 func mcpCommand() *cobra.Command {
@@ -46,7 +49,15 @@ func runMCP(cmd *cobra.Command, _ []string) error {
 		if u, err := url.Parse(text(cmd, "http")); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return usage(fmt.Errorf("--http %.200q is no URL such as https://parley.acme.com", text(cmd, "http")))
 		}
-		return stdio(ctx, mcpgateway.Forward(strings.TrimSuffix(text(cmd, "http"), "/")+mcpgateway.Path, token, every))
+		files, err := tlsFiles(cmd)
+		if err != nil {
+			return err
+		}
+		transport, err := files.Web()
+		if err != nil {
+			return usage(err)
+		}
+		return stdio(ctx, mcpgateway.Forward(strings.TrimSuffix(text(cmd, "http"), "/")+mcpgateway.Path, token, explained{transport}, every))
 	}
 	if text(cmd, "as") == "" {
 		return usage(errors.New("--as says whom the assistant acts for, and --key signs; or --token"))
@@ -57,6 +68,17 @@ func runMCP(cmd *cobra.Command, _ []string) error {
 	}
 	defer c.Close() //nolint:errcheck // the assistant is gone
 	return stdio(ctx, mcpgateway.New(mcpgateway.Options{Caller: mcpgateway.Only(signing.New(c.principal)), AllTools: every}))
+}
+
+// explained requests are refused with what to do about a wrong certificate, which does not pass by itself.
+type explained struct{ http.RoundTripper }
+
+func (e explained) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := e.RoundTripper.RoundTrip(r)
+	if do := server.WrongTLS(err, "--tls-ca"); do != "" {
+		err = session.Refuse(session.Unavailable, "nothing was said, for the broker cannot be reached: %v. %s", err, do)
+	}
+	return answer, err
 }
 
 // stdio serves until the assistant closes standard input, or interrupts.

@@ -212,12 +212,10 @@ func openLog(cmd *cobra.Command) (*publiclog.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := files.Web()
+	transport, err := files.Web()
 	if err != nil {
 		return nil, err
 	}
-	if config != nil {
-		l.UseTLS(config)
-	}
+	l.Through(transport)
 	return l, nil
 }

@@ -4,11 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/parley-asp/parley/test/testkit"
@@ -36,11 +40,32 @@ func TestTLS(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "terminate": terminate, "hangup": hangup, "serves": func(ts *testscript.TestScript, _ bool, _ []string) {
+			"exits": exits, "capture": capture, "terminate": terminate, "hangup": hangup, "serves": func(ts *testscript.TestScript, _ bool, _ []string) {
 				ts.Check(serves("https://"+ts.Getenv("HTTP")+"/healthz", ca.File, own, ownKey))
 			},
+			"assists": func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(assists(args[0], args[1:]...)) },
 		},
 	})
+}
+
+// assists has an assistant list negotiations by 'parley mcp'; the answer must have a text.
+func assists(want string, args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+	defer cancel()
+	program := exec.CommandContext(ctx, "parley", append([]string{"mcp"}, args...)...)
+	s, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: program}, nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	res, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "list_negotiations"})
+	if err != nil {
+		return err
+	}
+	if text := res.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, want) { //nolint:forcetypeassert // it is
+		return fmt.Errorf("the answer %s lacks %s", text, want)
+	}
+	return nil
 }
 
 // serves returns when the broker answers over HTTPS.

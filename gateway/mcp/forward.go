@@ -20,14 +20,14 @@ import (
 	"github.com/parley-asp/parley/session"
 )
 
-// Forward makes a server that passes its clients' requests to the gateway at a URL, with a
-// token, for all tools or the kit. What may be repeated is repeated while the gateway is away.
-func Forward(url, token string, all bool) *mcp.Server {
+// Forward makes a server that passes its clients' requests to the gateway at a URL, with a token, through a transport
+// whose refusals are told, for all tools or the kit. What may be repeated is repeated while the gateway is away.
+func Forward(url, token string, through http.RoundTripper, all bool) *mcp.Server {
 	if all {
 		url += AllTools
 	}
 	f := &forwarder{all: all, reading: map[string]int{}, transport: &mcp.StreamableClientTransport{
-		Endpoint: url, HTTPClient: &http.Client{Transport: withToken{token, http.DefaultTransport}}, DisableStandaloneSSE: true, MaxRetries: -1,
+		Endpoint: url, HTTPClient: &http.Client{Transport: withToken{token, through}}, DisableStandaloneSSE: true, MaxRetries: -1,
 	}}
 	server := New(Options{AllTools: all})
 	server.AddReceivingMiddleware(f.forward)

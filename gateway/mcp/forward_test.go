@@ -55,7 +55,7 @@ func TestForwardWhileAway(t *testing.T) {
 			serves.ServeHTTP(w, r)
 		}))
 		here, there := mcp.NewInMemoryTransports()
-		go mcpgateway.Forward(s.URL, c.token, true).Run(t.Context(), there) //nolint:errcheck // it ends with the test
+		go mcpgateway.Forward(s.URL, c.token, http.DefaultTransport, true).Run(t.Context(), there) //nolint:errcheck // it ends with the test
 		client, err := mcp.NewClient(&mcp.Implementation{Name: "assistant"}, nil).Connect(t.Context(), here, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestForwardWhileAway(t *testing.T) {
 func TestForwardUnreachable(t *testing.T) {
 	t.Parallel()
 	here, there := mcp.NewInMemoryTransports()
-	go mcpgateway.Forward("http://"+testkit.FreeAddress(t), "good", true).Run(t.Context(), there) //nolint:errcheck // it ends with the test
+	go mcpgateway.Forward("http://"+testkit.FreeAddress(t), "good", http.DefaultTransport, true).Run(t.Context(), there) //nolint:errcheck // it ends with the test
 	client, err := mcp.NewClient(&mcp.Implementation{Name: "assistant"}, nil).Connect(t.Context(), here, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestForwardCallsThatCross(t *testing.T) {
 	s := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return served }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
 	defer s.Close()
 	here, there := mcp.NewInMemoryTransports()
-	go mcpgateway.Forward(s.URL, "good", false).Run(t.Context(), there) //nolint:errcheck // it ends with the test
+	go mcpgateway.Forward(s.URL, "good", http.DefaultTransport, false).Run(t.Context(), there) //nolint:errcheck // it ends with the test
 	client, err := mcp.NewClient(&mcp.Implementation{Name: "assistant"}, nil).Connect(t.Context(), here, nil)
 	testkit.Must(t, err)
 	defer client.Close()

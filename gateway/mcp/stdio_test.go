@@ -51,7 +51,7 @@ func TestStdioRefuses(t *testing.T) {
 	answers, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- mcpgateway.Stdio(t.Context(), mcpgateway.Forward(s.URL, "good", true), in, out)
+		ended <- mcpgateway.Stdio(t.Context(), mcpgateway.Forward(s.URL, "good", http.DefaultTransport, true), in, out)
 		out.Close()
 	}()
 	read := bufio.NewReader(answers)
