@@ -124,7 +124,7 @@ func changedKeys(before, now map[string]string) string {
 		}
 	}
 	if len(keys) == 0 {
-		return "no key, and no file that one names, has changed since they were read last"
+		return "nothing that counts without a restart has changed since it was read last"
 	}
 	return "changed: " + strings.Join(keys, ", ")
 }

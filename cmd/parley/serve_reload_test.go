@@ -72,7 +72,7 @@ func TestSIGHUP(t *testing.T) {
 	full(2)
 	configure("limit-schemas: 2\nlog-level: info\nescalations: rules.yaml\n")
 	hangup(again + "; changed: limit-schemas, log-level")
-	hangup(again + "; no key, and no file that one names, has changed since they were read last")
+	hangup(again + "; nothing that counts without a restart has changed since it was read last")
 	testkit.Must(t, put(2))
 	full(3)
 
