@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	"github.com/parley-asp/parley/internal/natslogin"
@@ -166,9 +165,8 @@ func (e *examiner) server(ctx context.Context, stored bool) {
 	defer cancel()
 	asked := e.now()
 	found, err := store.Examine(ctx, nc)
-	disabled := errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
 	switch {
-	case store.IsUnavailable(err) && !disabled:
+	case store.IsUnavailable(err) && !store.IsDisabled(err):
 		e.add(Fail, "jetstream", "Start the NATS servers that are away: without a majority JetStream answers nothing.", "%v", err)
 		return
 	case err != nil:

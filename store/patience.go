@@ -86,3 +86,8 @@ func IsUnavailable(err error) bool {
 	}
 	return false
 }
+
+// IsDisabled reports errors of a server, or an account, without JetStream.
+func IsDisabled(err error) bool {
+	return errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
+}
