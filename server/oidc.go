@@ -71,9 +71,11 @@ func (i *issuer) admit(ctx context.Context, bearer string) (custody.Pass, error)
 
 // holder names who holds a token of the issuer: its subject, with one client.
 func holder(subject string, claims map[string]any) string {
-	client, _ := claims["azp"].(string)
-	if client == "" {
-		client, _ = claims["client_id"].(string) // RFC 9068
+	client := ""
+	for _, claim := range []string{"azp", "client_id", "appid"} { // of OpenID Connect, RFC 9068 and Entra
+		if name, _ := claims[claim].(string); client == "" {
+			client = name
+		}
 	}
 	hash := sha256.Sum256([]byte(strconv.Quote(subject) + strconv.Quote(client)))
 	return "oidc-" + hex.EncodeToString(hash[:8])

@@ -96,8 +96,7 @@ func (t TLS) Client(url string) []nats.Option {
 
 // Web is for an HTTPS client that does as Client does.
 func (t TLS) Web() (http.RoundTripper, error) {
-	usual, ok := http.DefaultTransport.(*http.Transport)
-	if t == (TLS{}) || !ok {
+	if t == (TLS{}) {
 		return http.DefaultTransport, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -114,7 +113,10 @@ func (t TLS) Web() (http.RoundTripper, error) {
 		}
 		config.Certificates = []tls.Certificate{own}
 	}
-	transport := usual.Clone()
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
+	if usual, ok := http.DefaultTransport.(*http.Transport); ok {
+		transport = usual.Clone()
+	}
 	transport.TLSClientConfig = config
 	return transport, nil
 }

@@ -199,7 +199,7 @@ func (o *tenderOptions) decide(ctx context.Context, cmd *cobra.Command, t *tende
 		note(cmd, "Nothing is accepted yet. "+again(t))
 	}
 	bids, unread := t.Bids(ctx)
-	if _, accepted := tender.Chosen(bids); unread != nil || err != nil && !accepted {
+	if _, accepted := tender.Chosen(bids); unread != nil || err != nil && !accepted || errors.Is(err, tender.ErrDecided) {
 		return errors.Join(err, unread)
 	}
 	if err != nil { // a refusal would say that nothing is accepted

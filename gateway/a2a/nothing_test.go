@@ -81,7 +81,9 @@ func TestAcceptsWhatWasShown(t *testing.T) {
 	refused("m3", "p2 came after p1, which you have not answered")
 	w.says("m4", id, `{"data":{"action":"reject","referenceId":"p2","reason":"too much"}}`)
 	offers("p3", 60)
-	w.says("m5", id, `{"data":{"action":"counter","terms":{"price":55}}}`)
+	w.says("m5", id, `{"data":{"action":"propose","terms":{"price":55}}}`) // which is an answer, too
 	w.asSeller(id, `{"performative":"COUNTER","body":{"proposalId":"p4","referenceId":"m5","terms":{"price":58}}}`)
-	w.says("m6", id, `{"data":{"action":"accept"}}`)
+	if got := w.says("m6", id, `{"data":{"action":"accept"}}`); !strings.Contains(got.Status.Message.Parts[0].Text(), "58") {
+		t.Errorf("the counter-offer is not accepted: %s", got.Status.Message.Parts[0].Text())
+	}
 }

@@ -3,39 +3,35 @@ package a2agateway
 import (
 	"slices"
 
-	"github.com/go-json-experiment/json"
-
-	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 )
 
 // offeredSince are the offers that others have made since the caller spoke last, also those that are over: the caller
-// may not have seen the newest. unanswered is the one before them, unless the caller has answered it.
+// may not have seen the newest. unanswered is one before them, if the caller has neither answered nor offered since.
 func (s snapshot) offeredSince(caller performatives.Agent) (ids []string, unanswered string) {
-	spoke, answered := uint64(0), map[string]bool{}
-	for _, e := range s.entries {
+	spoke, turned := uint64(0), uint64(0)
+	for i, e := range s.entries {
+		if i == 0 {
+			turned = e.Sequence // what came before is not known
+		}
 		if e.From != caller {
 			continue
 		}
-		var body struct {
-			Reference string `json:"referenceId"`
-		}
-		spoke = e.Sequence
-		if gateway.Answers(performatives.Parse(e.Performative)) && e.Performative != performatives.Clarify.String() && json.Unmarshal(e.Body, &body) == nil {
-			answered[body.Reference] = true
+		if spoke = e.Sequence; slices.Contains(turns, performatives.Parse(e.Performative)) {
+			turned = e.Sequence
 		}
 	}
-	before := uint64(0)
 	for _, o := range slices.Concat(s.view.Proposals, s.view.Commitments) {
 		switch {
 		case o.From == caller:
 		case o.Sequence > spoke:
 			ids = append(ids, id(o))
-		case o.Sequence > before:
-			if before, unanswered = o.Sequence, id(o); answered[unanswered] {
-				unanswered = ""
-			}
+		case o.Sequence > turned:
+			unanswered = id(o)
 		}
 	}
 	return ids, unanswered
 }
+
+// turns are the acts that answer an offer, or make another.
+var turns = []performatives.Performative{performatives.Propose, performatives.Counter, performatives.Accept, performatives.Reject}

@@ -26,7 +26,7 @@ func Forward(url, token string, through http.RoundTripper, all bool) *mcp.Server
 	if all {
 		url += AllTools
 	}
-	f := &forwarder{all: all, reading: map[string]int{}, transport: &mcp.StreamableClientTransport{
+	f := &forwarder{all: all, reading: map[string]underway{}, transport: &mcp.StreamableClientTransport{
 		Endpoint: url, HTTPClient: &http.Client{Transport: withToken{token, through}}, DisableStandaloneSSE: true, MaxRetries: -1,
 	}}
 	server := New(Options{AllTools: all})
@@ -76,9 +76,18 @@ type forwarder struct {
 	mu      sync.Mutex
 	session *mcp.ClientSession // nil until it is needed
 
-	reading map[string]int // calls under way that read a negotiation; guarded by counts
+	reading map[string]underway // by negotiation; guarded by counts
 	counts  sync.Mutex
 }
+
+// underway are calls that read a negotiation and have no answer yet.
+type underway struct {
+	count int
+	began time.Time // the newest
+}
+
+// oneStep is within what time a model's calls are of one step. Who waits for longer may have others decide meanwhile.
+const oneStep = time.Second
 
 // crosses refuses an answer that names nothing about a negotiation that is being read: models make several calls
 // in one step, and decide on what came before. done is to be called once the call has its answer.
@@ -89,17 +98,21 @@ func (f *forwarder) crosses(t tool, args []byte) (done func(), err error) {
 	}
 	f.counts.Lock()
 	defer f.counts.Unlock()
+	now := f.reading[string(q.ID)]
 	if t.hints != reads {
-		if p, _ := actionOf(q.Action); f.reading[string(q.ID)] > 0 && q.Reference == "" && q.IfHead == "" && gateway.Answers(p) {
+		if p, _ := actionOf(q.Action); now.count > 0 && time.Since(now.began) < oneStep && q.Reference == "" && q.Fills["referenceId"] == nil && q.IfHead == "" && gateway.Answers(p) {
 			return nil, session.Refuse(session.ChainConflict, "you are reading this negotiation at the same time, and nothing was said: decide on what you read, or give a referenceId")
 		}
 		return func() {}, nil
 	}
-	f.reading[string(q.ID)]++
+	f.reading[string(q.ID)] = underway{now.count + 1, time.Now()}
 	return func() {
 		f.counts.Lock()
 		defer f.counts.Unlock()
-		if f.reading[string(q.ID)]--; f.reading[string(q.ID)] == 0 {
+		now := f.reading[string(q.ID)]
+		if now.count--; now.count > 0 {
+			f.reading[string(q.ID)] = now
+		} else {
 			delete(f.reading, string(q.ID))
 		}
 	}, nil

@@ -63,8 +63,12 @@ type shown struct {
 // shows notes that the answer shows a session up to an entry.
 func (c *call) shows(id act.SessionID, n uint64) { c.shown = append(c.shown, shown{id, n}) }
 
-// remember remembers what the answer shows. A call that came before has not seen it: models make several at once.
-func (c *call) remember() {
+// remember remembers what the answer shows to who is still there. A call that came before has not seen it: models make
+// several at once.
+func (c *call) remember(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
 	for _, one := range c.shown {
 		c.seen.put(c.seenKey(one.session), one.entry)
 	}

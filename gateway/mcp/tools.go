@@ -144,7 +144,7 @@ func (g *server) serve(t tool) mcp.ToolHandler {
 			return nil, err
 		}
 		defer cancel()
-		defer c.remember()
+		defer c.remember(ctx)
 		args, err := t.arguments(r.Params.Arguments)
 		var res result
 		switch {

@@ -98,7 +98,7 @@ func (c *call) await(ctx context.Context, id act.SessionID, since api.Cursor, le
 			if since = found.Cursor; found.Nothing && time.Until(until) > retryWait { // the broker was about to stop
 				break
 			}
-			if now := found.Snapshot; first && id != "" && now != nil && !now.State.Over() && (now.Waiting == nil || !now.Waiting.Yours) {
+			if now := found.Snapshot; first && id != "" && now != nil && len(now.News) == 0 && !now.State.Over() && (now.Waiting == nil || !now.Waiting.Yours) {
 				continue // it shows the session as it is; what is asked for is what comes
 			}
 			return found, nil

@@ -79,13 +79,15 @@ func fractions(node *yaml.Node, t reflect.Type, name string) (faults []error) {
 		if f, err := strconv.ParseFloat(node.Value, 64); err != nil || f != math.Trunc(f) {
 			return []error{fmt.Errorf("line %d: %s: want a whole number", node.Line, name)}
 		}
-	case node.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
+	case node.Kind == yaml.SequenceNode && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
 		for _, item := range node.Content {
 			faults = append(faults, fractions(item, t.Elem(), name)...)
 		}
 	case node.Kind == yaml.MappingNode:
 		for n := 0; n < len(node.Content); n += 2 {
-			if key := node.Content[n].Value; t.Kind() == reflect.Map {
+			if key := node.Content[n].Value; key == "<<" { // others' members
+				faults = append(faults, fractions(node.Content[n+1], t, name)...)
+			} else if t.Kind() == reflect.Map {
 				faults = append(faults, fractions(node.Content[n+1], t.Elem(), key)...)
 			} else if of := field(t, key); of != nil {
 				faults = append(faults, fractions(node.Content[n+1], of, key)...)

@@ -31,6 +31,7 @@ func TestDecode(t *testing.T) {
 		"{quorum: 1, next: {share: a, quorum: many-of-them}}": "line 1: share: want a number\nline 1: quorum: want a whole number",
 		"quorum: 1.5":          "line 1: quorum: want a whole number",
 		"quorum: 2.0":          "",
+		"<<: {quorum: 1.5}":    "line 1: quorum: want a whole number",
 		"next:\n  quorum: .5":  "line 2: quorum: want a whole number",
 		"open: [a]":            "line 1: open: want true or false",
 		"name: {a: b}":         "line 1: name: want a text",

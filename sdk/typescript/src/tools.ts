@@ -60,7 +60,8 @@ export interface NegotiationTools {
 
 const tries = 8;
 
-/** Models make several calls in one step. */
+/** Within how many milliseconds a model's calls are of one step. Who waits for longer may have others decide meanwhile. */
+const oneStep = 1000;
 const unread = 'you asked for this negotiation at the same time, and nothing was said: read it before you decide, or give a referenceId';
 
 /** Read the definitions from the broker. */
@@ -72,7 +73,7 @@ export async function negotiationTools(o: ToolsOptions): Promise<NegotiationTool
   const tools = listed.tools.map((t): Tool => ({
     name: t.name, description: t.description, parameters: t.inputSchema, reads: t.annotations?.readOnlyHint ?? false,
   }));
-  const read = new Map<unknown, number>(); // how often a negotiation is being read
+  const reading = new Map<unknown, { count: number; began: number }>(); // by negotiation
   return {
     instructions,
     tools,
@@ -84,9 +85,11 @@ export async function negotiationTools(o: ToolsOptions): Promise<NegotiationTool
       // The broker makes a repeat of an answer the same act only if the call names what it answers.
       const again = tool.reads || name !== 'respond_to_negotiation' || 'referenceId' in args;
       const id = args['negotiationId'];
-      if (!again && read.get(id) && /^(accept|reject|counter|clarify)$/i.test(String(args['action']))) return JSON.stringify({ success: false, error: unread });
+      const now = reading.get(id);
+      const answers = !again && !('ifHead' in args) && /^(accept|reject|counter|clarify)$/i.test(String(args['action']));
+      if (answers && now && performance.now() - now.began < oneStep) return JSON.stringify({ success: false, code: 'chain_conflict', error: unread });
       const asked = again && !tool.reads ? { idempotencyKey: crypto.randomUUID(), ...args } : args;
-      if (tool.reads) read.set(id, (read.get(id) ?? 0) + 1);
+      if (tool.reads) reading.set(id, { count: (now?.count ?? 0) + 1, began: performance.now() });
       try {
         const result = (await patiently(() => rpc('tools/call', { name, arguments: asked }, signal), again ? tries : 1, signal)) as { content: { type: string; text?: string }[] };
         return result.content.map((part) => part.text ?? '').join('\n');
@@ -94,7 +97,7 @@ export async function negotiationTools(o: ToolsOptions): Promise<NegotiationTool
         if (!(error instanceof NoAnswer)) throw error;
         return JSON.stringify({ success: false, error: 'no answer: read the negotiation before you say it again' });
       } finally {
-        if (tool.reads) read.set(id, read.get(id)! - 1);
+        if (tool.reads && --reading.get(id)!.count === 0) reading.delete(id);
       }
     },
   };

@@ -12,6 +12,7 @@ The definitions, their bounds and the fences around what the other side wrote ar
 from __future__ import annotations
 
 import itertools
+import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -25,7 +26,8 @@ from ._json import JSON, dumps, loads
 from ._transport import OVER_HTTP, TraceParent, patiently, trace_of, url_of
 from .errors import NoAnswer, ParleyError, Unauthorized
 
-# Models make several calls in one step.
+# Within how many seconds a model's calls are of one step. Who waits for longer may have others decide meanwhile.
+_ONE_STEP = 1.0
 _UNREAD = "you asked for this negotiation at the same time, and nothing was said: read it before you decide, or give a referenceId"
 
 
@@ -54,7 +56,8 @@ class NegotiationTools:
         self._path = "/mcp?tools=all" if everything else "/mcp"
         self._traceparent = traceparent
         self._ids = itertools.count(1)
-        self._read: Counter[Any] = Counter()  # how often a negotiation is being read
+        self._reading: Counter[str] = Counter()  # calls under way, by negotiation
+        self._began: dict[str, float] = {}  # the newest of them
         self.instructions = ""
         self.tools: tuple[Tool, ...] = ()
 
@@ -91,18 +94,24 @@ class NegotiationTools:
             raise ParleyError(f"no tool {name}")
         # The broker makes a repeat of an answer the same act only if the call names what it answers.
         again = tool.reads or name != "respond_to_negotiation" or "referenceId" in asked
-        of = asked.get("negotiationId")
-        if not again and self._read[of] and str(asked.get("action")).lower() in ("accept", "reject", "counter", "clarify"):
-            return dumps({"success": False, "error": _UNREAD}).decode()
+        of = str(asked.get("negotiationId"))
+        answers = not again and "ifHead" not in asked and str(asked.get("action")).lower() in ("accept", "reject", "counter", "clarify")
+        if answers and self._reading.get(of) and time.monotonic() - self._began[of] < _ONE_STEP:
+            return dumps({"success": False, "code": "chain_conflict", "error": _UNREAD}).decode()
         if again and not tool.reads:
             asked.setdefault("idempotencyKey", uuid.uuid4().hex)
-        self._read[of] += tool.reads
+        if tool.reads:
+            self._reading[of] += 1
+            self._began[of] = time.monotonic()
         try:
             result = await patiently(lambda: self._rpc("tools/call", {"name": name, "arguments": asked}), 90 if again else 0)
         except NoAnswer:
             return dumps({"success": False, "error": "no answer: read the negotiation before you say it again"}).decode()
         finally:
-            self._read[of] -= tool.reads
+            if tool.reads:
+                self._reading[of] -= 1
+                if not self._reading[of]:
+                    del self._reading[of], self._began[of]
         return "\n".join(part["text"] for part in result["content"] if part["type"] == "text")
 
     async def _rpc(self, method: str, params: JSON) -> Any:
