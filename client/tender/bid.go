@@ -97,12 +97,27 @@ func (t *Tender) bid(n int, a performatives.Agent, view api.SessionView) Bid {
 	case view.State == session.Invited && view.Invitation.From == a: // it wants another session, which is no tender's
 		b.Standing = Declined
 	}
-	if o := b.Offer; o != nil && !o.Truncated && (t.Request.Schema == "" || o.Schema == t.Request.Schema) && !negotiator.Another(&view, o, t.c.Agent()) {
+	if o := b.Offer; o != nil && !o.Truncated && (t.Request.Schema == "" || o.Schema == t.Request.Schema) && !negotiator.Another(&view, o, t.c.Agent()) && t.asked(&view, o) {
 		if json.Unmarshal(o.Terms, &b.Terms) != nil {
 			b.Terms = nil
 		}
 	}
 	return b
+}
+
+// asked reports whether an offer is about what we offered, or would have.
+func (t *Tender) asked(view *api.SessionView, o *api.OfferView) bool {
+	offered := false
+	for _, ours := range view.Proposals {
+		if ours.From != t.c.Agent() {
+			continue
+		}
+		if ours.Subject == o.Subject && ours.Type == o.Type {
+			return true
+		}
+		offered = true
+	}
+	return !offered && (t.Request.Terms == nil || o.Subject == t.Request.Subject)
 }
 
 // A Rule says which bid is best: the one with the lowest or the highest number at a dotted

@@ -98,8 +98,8 @@ func Chosen(bids []Bid) (chosen Bid, found bool) {
 // ErrDecided means that another bid has been accepted.
 var ErrDecided = errors.New("another offer is accepted")
 
-// Accept accepts a bid, and then withdraws from the other agents. An error of Accept itself
-// changes nothing. After one of the withdrawals, the same call goes on where it stopped.
+// Accept withdraws our own offers to an agent, accepts its bid, and then withdraws from the other agents. After an error
+// the same call goes on where it stopped.
 func (t *Tender) Accept(ctx context.Context, b Bid) error {
 	bids, err := t.Bids(ctx)
 	if err != nil {
@@ -112,7 +112,16 @@ func (t *Tender) Accept(ctx context.Context, b Bid) error {
 		if b.Offer == nil {
 			return fmt.Errorf("%s has made no offer", b.Agent)
 		}
-		if _, err := t.c.Session(b.Session).Accept(ctx, b.Offer.Proposal); err != nil {
+		s := t.c.Session(b.Session)
+		for _, o := range now.view.Proposals {
+			if o.Status != "open" || o.From == b.Agent {
+				continue
+			}
+			if _, err := s.Withdraw(ctx, o.Proposal, client.Because(chose)); err != nil { // such as that it was accepted meanwhile
+				return err
+			}
+		}
+		if _, err := s.Accept(ctx, b.Offer.Proposal); err != nil {
 			return err
 		}
 	}

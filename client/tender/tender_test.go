@@ -379,3 +379,36 @@ func TestAgreedAndClosed(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// An offer in a thread of its own is compared if it is about what we offered. Once it is accepted, ours is gone: the agent
+// could accept both.
+func TestOfferBesideOurs(t *testing.T) {
+	t.Parallel()
+	p := start(t, 1, tender.Request{Subject: "cups", Terms: map[string]any{"price": 10}})
+	s := p.joins(1)
+	_, err := p.tender.Advance(p.Ctx, p.bids())
+	testkit.Must(t, err)
+	view, err := p.buyer.View(p.Ctx, s.ID())
+	testkit.Must(t, err)
+	ours := view.Proposals[0]
+	offers := func(id, subject string) {
+		_, err := s.Propose(p.Ctx, client.Proposal{ID: id, Type: ours.Type, Subject: subject, Terms: map[string]any{"price": 9}})
+		testkit.Must(t, err)
+	}
+	offers("n1", "one napkin")
+	if best, found := cheapest.Best(p.bids()); found {
+		t.Errorf("the best is a napkin: %+v", best)
+	}
+	_, err = s.Withdraw(p.Ctx, "n1")
+	testkit.Must(t, err)
+	offers("c1", ours.Subject)
+	best, found := cheapest.Best(p.bids())
+	if !found || best.Offer.Proposal != "c1" {
+		t.Fatalf("the best is %+v, %t", best, found)
+	}
+	testkit.Must(t, p.tender.Accept(p.Ctx, best))
+	if _, err := s.Accept(p.Ctx, ours.Proposal); !errors.Is(err, client.Refused(session.ProposalNotOpen)) {
+		t.Errorf("our offer is accepted, too: %v", err)
+	}
+	testkit.Must(t, p.tender.Accept(p.Ctx, best))
+}

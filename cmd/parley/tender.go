@@ -253,6 +253,9 @@ func (o *tenderOptions) choose(ctx context.Context, cmd *cobra.Command, bids []t
 			if !b.Open() {
 				return b, false, fmt.Errorf("there is no open offer of %s", b.Agent)
 			}
+			if b.Terms == nil {
+				return b, false, fmt.Errorf("the offer of %s is about something else, or cannot be shown here: 'parley say %s' has it", b.Agent, b.Session)
+			}
 			return b, true, nil
 		}
 	}
