@@ -17,7 +17,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -52,10 +51,11 @@ const (
 	Attempt     = 5 * time.Second // of a call
 	maxRows     = 64              // of a principal
 	maxUnderWay = 8               // calls of a row
+	maxPending  = 1024            // entries of a row that were not told yet: those under way, and those that are told again
 	giveUp      = 72 * time.Hour  // after an entry was delivered
 	shortest    = time.Second     // pause before a call is repeated; it doubles
 	longest     = time.Hour
-	ackWait     = 2 * Attempt
+	ackWait     = 4 * Attempt // some wait until the calls before them end
 	pullExpiry  = 5 * time.Second
 )
 
@@ -222,7 +222,7 @@ func (w *Wakeups) queue(ctx context.Context, r *row) (*store.Queue, error) {
 		subject = api.Inbox(r.Agent, r.Session)
 	}
 	return w.o.Store.Queue(ctx, store.QueueConfig{
-		Stream: api.InboxStream, Name: r.Consumer, Subject: subject, AckWait: ackWait, MaxAckPending: maxUnderWay,
+		Stream: api.InboxStream, Name: r.Consumer, Subject: subject, AckWait: ackWait, MaxAckPending: maxPending,
 		New: true, Idle: giveUp,
 	})
 }
@@ -253,99 +253,6 @@ func (w *Wakeups) saw(e store.Entry) {
 	now.stop = stop
 	w.rows[e.Key] = now
 	w.work.Go(func(context.Context) { w.follow(running, e.Key, now) })
-}
-
-// follow makes the calls of a row until it ends.
-func (w *Wakeups) follow(ctx context.Context, at string, r *row) {
-	for {
-		queue, err := w.queue(ctx, r)
-		if err == nil {
-			var stop func(context.Context)
-			stop, err = queue.Consume(pullExpiry, maxUnderWay, func(d store.Delivery) {
-				w.work.Go(func(context.Context) { w.deliver(ctx, at, r, d) })
-			})
-			if err == nil {
-				<-ctx.Done()
-				stop(ctx)
-				return
-			}
-		}
-		w.o.Log.Warn("wakeup", zap.String("agent", string(r.Agent)), zap.Error(err))
-		if background.Pause(ctx, shortest) != nil {
-			return
-		}
-	}
-}
-
-// deliver makes one call, or has it come again.
-func (w *Wakeups) deliver(ctx context.Context, at string, r *row, d store.Delivery) {
-	log := w.o.Log.With(zap.String("agent", string(r.Agent)), zap.String("subject", d.Subject))
-	over, err := w.call(ctx, r, d)
-	age := w.o.Now().Sub(d.Time)
-	switch {
-	case ctx.Err() != nil:
-		err = d.Later(shortest) // to whoever is there then
-	case errors.Is(err, webhook.ErrGone), err == nil && over && r.Session != "":
-		if err = w.remove(ctx, at, r); errors.Is(err, store.ErrConflict) {
-			err = d.Later(shortest) // to what is set now
-		}
-	case err == nil:
-		err = d.Ack()
-	case age > giveUp:
-		log.Warn("wakeup: given up", zap.Error(err))
-		err = d.Ack()
-	default:
-		log.Info("wakeup: attempt failed", zap.Error(err))
-		err = d.Later(min(max(age, shortest), longest))
-	}
-	if err != nil {
-		log.Debug("wakeup", zap.Error(err))
-	}
-}
-
-// call makes one call. over means that the session is.
-func (w *Wakeups) call(ctx context.Context, r *row, d store.Delivery) (over bool, err error) {
-	id := performatives.SessionID(d.Subject[strings.LastIndexByte(d.Subject, '.')+1:])
-	state, now, err := w.o.Look(ctx, r.Agent, id)
-	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
-		return true, nil // its retention is over, or the principal has no part any more
-	}
-	if err != nil {
-		return false, err
-	}
-	if over = state.Phase.Over(); r.Turns && !state.Awaits(w.o.Member(r.Agent), now) {
-		return over, nil
-	}
-	entry, err := api.ReadEntry(d.Data, nil)
-	if err != nil {
-		return over, err
-	}
-	body, err := json.Marshal(api.WakeupCall{Type: api.WakeupType, Hash: entry.Hash, At: d.Time.UTC(), Agent: r.Agent, Session: id, Since: entry.Sequence})
-	if err != nil {
-		return over, err
-	}
-	at, err := r.to.address(r.Agent)
-	if err != nil {
-		return over, err
-	}
-	leave, err := w.calls.Enter(ctx, string(r.Agent), at)
-	if err != nil {
-		return over, err
-	}
-	err = w.send(ctx, r.to, webhook.Call{ID: string(entry.Hash), At: w.o.Now(), Body: body, Token: r.to.Token})
-	leave(err)
-	return over, err
-}
-
-// send makes one attempt. Over NATS any reply is an answer.
-func (w *Wakeups) send(ctx context.Context, to target, c webhook.Call) error {
-	if to.Subject == "" {
-		_, err := c.Post(ctx, w.o.Client, to.URL, to.Secret)
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, Attempt)
-	defer cancel()
-	return w.o.Store.Bus().Call(ctx, api.Wakeups+strings.TrimPrefix(to.Subject, api.Inboxes), c.Header(to.Secret), c.Body)
 }
 
 // Forget removes all that a principal has set: whoever is registered under its URI later is not told

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -130,6 +131,40 @@ func TestWakeup(t *testing.T) {
 	answer <- 200
 	if got := w.next(calls); got.Since != 3 || got.id != string(w.head(id)) {
 		t.Errorf("the end of the session is told by %+v", got.WakeupCall)
+	}
+}
+
+// What a receiver refuses of one session keeps no other waiting, though it is told again for long.
+func TestWakeupOfOthers(t *testing.T) {
+	t.Parallel()
+	w := world{testkit.NewHosted(t, testkit.Options{PrivateWebhooks: true})}
+	bad, good := w.opens(), w.opens()
+	told := make(chan call, 2000)
+	var calls atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		var c call
+		json.UnmarshalRead(r.Body, &c.WakeupCall) //nolint:errcheck // the test reads it
+		if c.Session == bad {
+			calls.Add(1)
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		}
+		told <- c
+	}))
+	t.Cleanup(s.Close)
+	w.Send("PUT", "/v1/asp/wakeup", w.Tokens[cron], fmt.Sprintf(`{"url":%q}`, s.URL)).Is(http.StatusOK, nil)
+	w.says(bad, seller, "ACCEPT", `{"referenceId":"invitation"}`)
+	for w.next(told).Session != bad {
+	}
+	for n := range 1100 {
+		w.says(bad, seller, "OBSERVE", fmt.Sprintf(`{"subject":"number %d"}`, n))
+	}
+	for w.next(told).Since != 1 { // the first is told again, and the others are not told
+	}
+	w.says(good, seller, "ACCEPT", `{"referenceId":"invitation"}`)
+	for w.next(told).Session != good {
+	}
+	if calls.Load() > 200 { // about eight for each second
+		t.Errorf("%d calls of one session", calls.Load())
 	}
 }
 

@@ -20,8 +20,11 @@ import (
 	"time"
 )
 
-// ErrGone means that the receiver wants no more calls.
-var ErrGone = errors.New("the receiver wants no more")
+// Errors of Post.
+var (
+	ErrGone     = errors.New("the receiver wants no more") // calls
+	ErrAnswered = errors.New("the receiver answered")      // with a status that is not 2xx
+)
 
 const prefix = "whsec_"
 
@@ -78,9 +81,9 @@ func (c Call) Post(ctx context.Context, client *http.Client, url string, secret 
 	case answer.StatusCode/100 == 2:
 		return r.URL.Host, nil
 	case answer.StatusCode == http.StatusGone:
-		return "", fmt.Errorf("%s: %w", answer.Status, ErrGone)
+		return "", fmt.Errorf("%w: %w %s", ErrGone, ErrAnswered, answer.Status)
 	default:
-		return "", fmt.Errorf("answered %s", answer.Status)
+		return "", fmt.Errorf("%w %s", ErrAnswered, answer.Status)
 	}
 }
 
