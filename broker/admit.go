@@ -121,7 +121,7 @@ func (b *Broker) try(ctx context.Context, l *cachedSession, m *performatives.Mes
 	if err := b.fits(l, m, act.entry.Size()); err != nil {
 		return api.Acceptance{}, err
 	}
-	leave, err := b.roomFor(l, m, &act.next)
+	leave, err := b.roomFor(ctx, l, m, &act.next)
 	if err != nil {
 		return api.Acceptance{}, err
 	}

@@ -190,6 +190,7 @@ func TestArchiveForgets(t *testing.T) {
 	w.holds(api.SessionsStream, 0)
 	w.holds(api.ArchiveStream, 2)
 	closed.Check(alpha, beta)
+	anew := `{"proposalId":"inv","type":"session-invitation","subject":"x","terms":{"participants":["` + string(beta) + `"]}}`
 	forgets := func() {
 		t.Helper()
 		testkit.Eventually(t, "a session that is not kept any more is unknown, and not listed", func() bool {
@@ -202,6 +203,9 @@ func TestArchiveForgets(t *testing.T) {
 	w.b.Down()
 	w.b.Up()
 	forgets()
+	if code := rejected.Code(alpha, "PROPOSE", anew); code != "unknown_session" { // or the log, which has its end, would have no other
+		t.Errorf("a session under the id of one that was forgotten: %s", code)
+	}
 }
 
 // What is due waits for a burst, unless there is very much of it.

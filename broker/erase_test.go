@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -225,6 +226,25 @@ func TestErase(t *testing.T) {
 	var last api.ErasedSession
 	if w.Call(api.SessionErase.Name, ref, &last); last != first {
 		t.Errorf("%+v, at first %+v", last, first)
+	}
+}
+
+// Of a session that is no longer kept, what people were asked and told goes, too; also of those that a broker of before left.
+func TestExpiredLeaveNothing(t *testing.T) {
+	t.Parallel()
+	w := newShelf(t, archive.Policy{After: time.Millisecond, Closed: time.Second})
+	kept := w.Open(alpha, beta)
+	kept.Say(alpha, "ESCALATE", `{"reason":"confidence-low","urgency":"high","context":"kept"}`)
+	s := w.told()
+	testkit.Eventually(t, "what is left of the session is swept", func() bool {
+		return !slices.ContainsFunc(w.left(s.ID), func(left string) bool {
+			return strings.HasPrefix(left, api.EscalationsStream) || strings.HasPrefix(left, api.CaseLogStream)
+		})
+	})
+	var asked api.Escalations
+	w.Call(api.EscalationList.Name, `{"status":"all"}`, &asked)
+	if len(asked.Escalations) != 1 || asked.Escalations[0].Session != kept.ID {
+		t.Errorf("asked: %+v", asked.Escalations)
 	}
 }
 

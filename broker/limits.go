@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"time"
 
 	"github.com/parley-asp/parley/api"
@@ -8,6 +9,7 @@ import (
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
+	"github.com/parley-asp/parley/session/agreement/inclusion"
 )
 
 // afterAnEnd is when to ask again, where nobody knows when there will be room.
@@ -34,7 +36,7 @@ func (b *Broker) fits(l *cachedSession, m *performatives.Message, bytes int) err
 // invitations that another organisation has to answer to its own, and refuses what nobody could
 // decide. It comes last: only an act that would be accepted is limited. leave says that the act
 // was appended, or was not.
-func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *session.State) (leave func(), err error) {
+func (b *Broker) roomFor(ctx context.Context, l *cachedSession, m *performatives.Message, next *session.State) (leave func(), err error) {
 	most := b.limits.Load().Participants
 	if err := b.mayConfirm(l, m, next); err != nil {
 		return nil, err
@@ -55,6 +57,9 @@ func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *sessi
 		if n := next.Principals(); n > most {
 			return nil, tooMany("principals", n, most)
 		}
+		if err := b.neverEnded(ctx, l.id); err != nil {
+			return nil, err
+		}
 		return b.reserve(l.id, next)
 	case performatives.Delegate:
 		if n := len(next.Participants()) - next.Principals(); n > most && len(next.Participants()) > len(l.state.Participants()) {
@@ -66,6 +71,19 @@ func (b *Broker) roomFor(l *cachedSession, m *performatives.Message, next *sessi
 	default:
 	}
 	return func() {}, nil
+}
+
+// neverEnded refuses the id of a session that is no longer kept: the public log has its end, and perhaps agreements, and
+// would prove nothing of another session's.
+func (b *Broker) neverEnded(ctx context.Context, id performatives.SessionID) error {
+	if !b.o.Expire {
+		return nil
+	}
+	end, err := b.parts.Store.Last(ctx, api.LogStream, api.Leaf(string(inclusion.Session), string(id)))
+	if err == nil && end != nil {
+		err = session.NoSuchSession()
+	}
+	return err
 }
 
 // counterparts counts by organisation those who are not of the sender's.

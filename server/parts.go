@@ -68,6 +68,7 @@ func (b *Broker) openParts(ctx context.Context) (err error) {
 		{"timers", b.Parts.Timers.Start},
 		{"wakeups", b.openWakeups}, // which look at sessions at once
 		{"archive", b.openArchiver},
+		{"sweeps", b.openSweeps},
 		{"availability", b.openAvailability},
 		{"calls for proposals", b.openProposals},
 		{"verbs", b.openVerbs},
@@ -176,7 +177,7 @@ func (b *Broker) openWakeups(ctx context.Context) error {
 func (b *Broker) openList(ctx context.Context) error {
 	o := sessionlist.Options{Alone: b.Options.Alone, Store: b.Parts.Store, Log: b.Options.Log, Moved: b.moved}
 	if b.Parts.Store.Archives() {
-		o.FollowArchive, o.ArchivedRow, o.Expired = b.Parts.Reader.Follow, b.Parts.Reader.Row, b.Command.Forget
+		o.FollowArchive, o.ArchivedRow, o.Expired = b.Parts.Reader.Follow, b.Parts.Reader.Row, b.expired
 	}
 	opened, err := sessionlist.Open(ctx, o)
 	if err == nil {

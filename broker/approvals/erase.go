@@ -3,8 +3,6 @@ package approvals
 import (
 	"context"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
@@ -31,12 +29,7 @@ func (a *Approvals) Erase(ctx context.Context, s *session.State) error {
 	for _, p := range s.Participants() {
 		told[p.Organisation()] = true
 	}
-	ofSession := func(m store.Message) bool { // what was delegated to people, and what is due
-		var notice struct {
-			Session performatives.SessionID `json:"sessionId"`
-		}
-		return json.Unmarshal(m.Data, &notice) == nil && notice.Session == s.ID
-	}
+	ofSession := func(m store.Message) bool { return sessionOf(m) == s.ID } // what was delegated to people, and what is due
 	for org := range told {
 		if err := a.o.Store.EraseAll(ctx, api.CaseLogStream, api.PeopleOf(org, "*"), ofSession); err != nil {
 			return err
@@ -45,7 +38,7 @@ func (a *Approvals) Erase(ctx context.Context, s *session.State) error {
 	return nil
 }
 
-// Forget drops the approvals of a session that was erased from memory.
+// Forget drops the approvals of a session that was erased, or has expired, from memory.
 func (a *Approvals) Forget(id performatives.SessionID) { a.queue.drop(id) }
 
 // drop drops the approvals of a session.
