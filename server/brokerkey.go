@@ -250,7 +250,8 @@ func (r rotation) steps() []func() error {
 }
 
 // RotateBrokerKey makes another key that signs receipts, which the one before names as its successor, and removes the
-// old seed. Everything that derives from the first key stays as it is. No broker may have the directory open: ErrInUse.
+// old seed. Everything that derives from the first key stays as it is. No broker may have the directory open: ErrInUse. The
+// clock may not be behind the directory's files: ErrClock, for what the old key has signed would be a fault.
 func RotateBrokerKey(dir string, now time.Time) (performatives.KeyHistory, error) {
 	if _, err := os.Stat(filepath.Join(dir, BrokerSeed)); err != nil {
 		return nil, err // and no directory is made
@@ -260,6 +261,9 @@ func RotateBrokerKey(dir string, now time.Time) (performatives.KeyHistory, error
 		return nil, err
 	}
 	defer unlock(file)
+	if err := notBehind(dir, now); err != nil {
+		return nil, err
+	}
 	r, err := newRotation(dir, now)
 	if err != nil {
 		return nil, err
@@ -270,6 +274,23 @@ func RotateBrokerKey(dir string, now time.Time) (performatives.KeyHistory, error
 		}
 	}
 	return r.history, nil
+}
+
+// ErrClock means that the clock is wrong, or was.
+var ErrClock = errors.New("the clock is behind what was written")
+
+// notBehind compares the clock with the newest file of a directory, such as of its store.
+func notBehind(dir string, now time.Time) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil && info.ModTime().After(now.Add(performatives.KeySkew)) {
+			err = fmt.Errorf("%w: %s is of %s", ErrClock, path, info.ModTime().UTC().Format(time.RFC3339))
+		}
+		return err
+	})
 }
 
 // replaceFile writes a file, mode 0600, so that a crash leaves the old one or the new one. It has the owner of the old

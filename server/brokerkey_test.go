@@ -107,6 +107,27 @@ func TestRotatedKeyLost(t *testing.T) {
 	}
 }
 
+// A clock that was ahead has dated what the old key signed: a rotation would make that a fault.
+func TestRotationByAWrongClock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	before, err := openKeys(dir)
+	must(t, err)
+	block, now := filepath.Join(dir, "1.blk"), time.Now()
+	must(t, os.WriteFile(block, nil, 0o600))
+	must(t, os.Chtimes(block, now, now.Add(time.Hour)))
+	if _, err := RotateBrokerKey(dir, now); !errors.Is(err, ErrClock) {
+		t.Errorf("an hour before the store's newest file: %v", err)
+	}
+	after, err := openKeys(dir)
+	must(t, err)
+	if public(t, after.broker) != public(t, before.broker) {
+		t.Error("the key was replaced")
+	}
+	_, err = RotateBrokerKey(dir, now.Add(time.Hour))
+	must(t, err)
+}
+
 // What was sealed before there were rotations still opens: the keys that derive from the secret are those that
 // derived from the raw seed.
 func TestSecretAsBefore(t *testing.T) {

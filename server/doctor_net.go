@@ -182,7 +182,7 @@ func (e *examiner) server(ctx context.Context, stored bool) {
 // connect logs in as the broker does.
 func (e *examiner) connect(url string) *nats.Conn {
 	file := filepath.Join(e.o.Data, BrokerLogin)
-	if e.o.SharedKeys {
+	if e.o.SharedKeys && e.o.NATS != "" {
 		file = filepath.Join(e.o.Data, BrokerSeed)
 	}
 	how, err := e.o.credentials()

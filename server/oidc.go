@@ -116,6 +116,7 @@ func (i *issuer) verify(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 const (
 	refetchAfter = time.Minute
 	retryAfter   = issuerTimeout // when they could not be fetched
+	renewAfter   = time.Hour     // of those that are known
 )
 
 var (
@@ -128,20 +129,24 @@ var (
 type unreachableKey struct{}
 
 // issuerKeys are an issuer's keys. They are fetched when a token names one that is not known, but
-// not for each such token.
+// not for each such token, and every hour, so that one which the issuer has withdrawn goes.
 type issuerKeys struct {
-	*oidc.RemoteKeySet
 	transport http.RoundTripper
 	now       func() time.Time
+	unfetched func() *oidc.RemoteKeySet
 
 	mu     sync.Mutex
+	known  *oidc.RemoteKeySet
+	renew  time.Time // when others take the place of the known ones
 	next   time.Time // when they may be fetched again
 	failed bool      // the last fetch
 }
 
 func newIssuerKeys(url string, client *http.Client, now func() time.Time) *issuerKeys {
-	k := &issuerKeys{transport: http.DefaultTransport, now: now}
-	k.RemoteKeySet = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), &http.Client{Timeout: client.Timeout, Transport: k}), url)
+	k := &issuerKeys{transport: http.DefaultTransport, now: now, renew: now().Add(renewAfter)}
+	fetching := oidc.ClientContext(context.Background(), &http.Client{Timeout: client.Timeout, Transport: k})
+	k.unfetched = func() *oidc.RemoteKeySet { return oidc.NewRemoteKeySet(fetching, url) }
+	k.known = k.unfetched()
 	return k
 }
 
@@ -170,23 +175,52 @@ func (k *issuerKeys) begin() error {
 
 // VerifySignature returns what a token says, if it is signed with one of the keys.
 func (k *issuerKeys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
-	payload, err := k.RemoteKeySet.VerifySignature(ctx, token)
-	if errors.Is(err, errFetched) { // maybe after this one was looked for
-		payload, err = k.RemoteKeySet.VerifySignature(ctx, token)
+	known, others := k.sets()
+	if others != nil {
+		payload, err := others.VerifySignature(ctx, token)
+		if !ofFetch(err) {
+			k.mu.Lock()
+			k.known, k.renew = others, k.now().Add(renewAfter)
+			k.mu.Unlock()
+			return payload, err
+		}
+		k.fails(ctx, err) // the known ones hold until the issuer is there again
 	}
-	// Of its errors, those of a fetch wrap another one.
-	if errors.Unwrap(err) == nil || errors.Is(err, errFetched) {
+	payload, err := known.VerifySignature(ctx, token)
+	if errors.Is(err, errFetched) { // maybe after this one was looked for
+		payload, err = known.VerifySignature(ctx, token)
+	}
+	if !ofFetch(err) || errors.Is(err, errFetched) {
 		return payload, err
 	}
-	if ctx.Err() == nil && !errors.Is(err, errUnreachable) {
-		k.mu.Lock()
-		k.next, k.failed = k.now().Add(retryAfter), true
-		k.mu.Unlock()
-	}
+	k.fails(ctx, err)
 	if to, is := ctx.Value(unreachableKey{}).(*error); is {
 		*to = fmt.Errorf("%w: %w", errUnreachable, err)
 	}
 	return nil, err
+}
+
+// sets are the keys that are known, and from time to time a set that is fetched for their place.
+func (k *issuerKeys) sets() (known, others *oidc.RemoteKeySet) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := k.now(); !now.Before(k.renew) && !now.Before(k.next) {
+		others = k.unfetched()
+	}
+	return k.known, others
+}
+
+// ofFetch reports whether an error of a set is of fetching it: those wrap another one.
+func ofFetch(err error) bool { return errors.Unwrap(err) != nil }
+
+// fails notes that the keys could not be fetched.
+func (k *issuerKeys) fails(ctx context.Context, err error) {
+	if ctx.Err() != nil || errors.Is(err, errUnreachable) || errors.Is(err, errFetched) {
+		return
+	}
+	k.mu.Lock()
+	k.next, k.failed = k.now().Add(retryAfter), true
+	k.mu.Unlock()
 }
 
 // admits lets in by a token of the broker's, or of the issuer's, which has the form of a JWT.

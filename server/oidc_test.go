@@ -105,7 +105,7 @@ func TestIssuer(t *testing.T) {
 	}
 }
 
-// Forged tokens have the issuer's keys fetched once a minute, however many they are; a new key is
+// Keys that the issuer has withdrawn go within the hour. Forged tokens have the issuer's keys fetched once a minute, however many they are; a new key is
 // found after that; and while the keys cannot be fetched the answer is 503, but for known keys.
 func TestIssuerKeysFetched(t *testing.T) {
 	t.Parallel()
@@ -181,6 +181,20 @@ func TestIssuerKeysFetched(t *testing.T) {
 	clock.Advance(5 * time.Second)
 	answers("other", http.StatusOK)
 	fetches(4)
+	known.Store("newest") // the one before is withdrawn
+	clock.Advance(30 * time.Minute)
+	answers("other", http.StatusOK)
+	fetches(4)
+	down.Store(true)
+	clock.Advance(30 * time.Minute)
+	answers("other", http.StatusOK)
+	answers("other", http.StatusOK)
+	fetches(5)
+	down.Store(false)
+	clock.Advance(5 * time.Second)
+	answers("other", http.StatusUnauthorized)
+	answers("newest", http.StatusOK)
+	fetches(6)
 }
 
 // While the issuer's keys cannot be reached, whatever the network's reason, nobody can say whether a token is
