@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -125,6 +126,7 @@ func (t *Tender) asked(view *api.SessionView, o *api.OfferView) bool {
 type Rule struct {
 	Lowest, Highest string
 	Policy          *negotiator.Policy
+	Ours            map[string]any // terms that we offered, in whose currency the numbers have to be; if they name none, all in the same
 }
 
 // Value is what a bid is worth by the rule, more is better; false for one that cannot be
@@ -146,16 +148,43 @@ func (r Rule) Value(b Bid) (float64, bool) {
 }
 
 // Best is the best of the bids that can be accepted; of equals the one that was invited
-// first. false for none.
+// first. false for none, as where their currencies differ.
 func (r Rule) Best(bids []Bid) (best Bid, found bool) {
 	var most float64
+	var among string
+	ours, _ := r.currency(r.Ours)
 	for _, b := range bids {
 		value, ok := r.Value(b)
-		if ok && b.Open() && (!found || value > most) {
-			best, most, found = b, value, true
+		currency, named := r.currency(b.Terms)
+		if !ok || !named || !b.Open() || ours != "" && currency != ours {
+			continue
+		}
+		switch {
+		case found && currency != among:
+			return Bid{}, false
+		case !found || value > most:
+			best, most, among, found = b, value, currency, true
 		}
 	}
 	return best, found
+}
+
+// currency is that of the number that is compared: the nearest on the way to it, "" if there is none. One that is no text
+// is not known. A policy alone knows its own.
+func (r Rule) currency(terms map[string]any) (named string, known bool) {
+	for path := r.Lowest + r.Highest; path != ""; {
+		path = path[:max(0, strings.LastIndexByte(path, '.'))]
+		holder := terms
+		if path != "" {
+			found, _, _ := performatives.Find(terms, path)
+			holder, _ = found.(map[string]any)
+		}
+		if currency, is := holder["currency"]; is {
+			named, known = currency.(string)
+			return named, known
+		}
+	}
+	return "", true
 }
 
 // Number is the number at a dotted path, which may be written as a string.

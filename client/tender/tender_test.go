@@ -339,6 +339,37 @@ func TestBestByPolicy(t *testing.T) {
 	}
 }
 
+// Numbers are compared in one currency, which is that of our offer.
+func TestCurrencies(t *testing.T) {
+	t.Parallel()
+	bid := func(n int, terms map[string]any) tender.Bid {
+		return tender.Bid{Number: n, Standing: tender.Offered, Terms: terms}
+	}
+	euros, dinars := bid(1, map[string]any{"price": 60.0, "currency": "EUR"}), bid(2, map[string]any{"price": 50.0, "currency": "KWD"})
+	inside := bid(3, map[string]any{"price": map[string]any{"amount": "40", "currency": "EUR"}, "currency": "KWD"})
+	above := bid(7, map[string]any{"cost": map[string]any{"currency": "KWD", "unit": map[string]any{"amount": 1.0}}, "currency": "EUR"})
+	none := bid(4, map[string]any{"price": 30.0})
+	for name, c := range map[string]struct {
+		lowest string
+		ours   map[string]any
+		bids   []tender.Bid
+		best   int
+	}{
+		"of our offer":      {"price", map[string]any{"price": 1.0, "currency": "EUR"}, []tender.Bid{euros, dinars, none}, 1},
+		"we named none":     {"price", map[string]any{"price": 1.0}, []tender.Bid{euros, bid(5, map[string]any{"price": 50.0, "currency": "EUR"})}, 5},
+		"they differ":       {"price", nil, []tender.Bid{euros, dinars}, 0},
+		"all in one":        {"price", nil, []tender.Bid{dinars}, 2},
+		"beside the number": {"price.amount", map[string]any{"currency": "EUR"}, []tender.Bid{inside}, 3},
+		"on the way to it":  {"cost.unit.amount", map[string]any{"currency": "EUR"}, []tender.Bid{above}, 0},
+		"no text":           {"price", nil, []tender.Bid{bid(6, map[string]any{"price": 1.0, "currency": 978.0})}, 0},
+		"one without":       {"price", nil, []tender.Bid{euros, none}, 0},
+	} {
+		if best, _ := (tender.Rule{Lowest: c.lowest, Ours: c.ours}).Best(c.bids); best.Number != c.best {
+			t.Errorf("%s: the best is %d, want %d", name, best.Number, c.best)
+		}
+	}
+}
+
 // An agent that accepts our offer and closes its session is bound, which decides the tender. A counter-offer about something
 // else is not compared.
 func TestAgreedAndClosed(t *testing.T) {

@@ -95,7 +95,7 @@ func (o *tenderOptions) read(cmd *cobra.Command) error {
 			return usage(fmt.Errorf("--policy %s: %w", o.policy, err))
 		}
 	}
-	if o.rule == (tender.Rule{}) {
+	if o.rule.Lowest == "" && o.rule.Highest == "" && o.rule.Policy == nil {
 		o.rule.Lowest = "price"
 	}
 	return nil
@@ -118,7 +118,7 @@ func (o *tenderOptions) run(cmd *cobra.Command, begin func(context.Context, conn
 		return explain(cmd, err)
 	}
 	if err == nil {
-		t.Policy = o.rule.Policy
+		t.Policy, o.rule.Ours = o.rule.Policy, t.Request.Terms
 		err = o.decide(ctx, cmd, t)
 	}
 	switch {
@@ -238,7 +238,7 @@ func (o *tenderOptions) choose(ctx context.Context, cmd *cobra.Command, bids []t
 	}
 	if o.accept == acceptBest {
 		if chosen, decided = o.rule.Best(bids); !decided {
-			err = errors.New("no offer that can be compared came in")
+			err = errors.New("no offer that can be compared came in: numbers have to be in the currency of our offer, or without one all in the same")
 		}
 		return chosen, decided, err
 	}
