@@ -84,7 +84,7 @@ type Decision struct {
 	Head         performatives.Hash      `json:"head"` // of the last entry; 64 zeros before the first
 	Performative string                  `json:"performative"`
 	Body         jsontext.Value          `json:"body"`
-	Canonical    string                  `json:"canonical"` // RFC 8785 of [sessionId, head, performative, body]
+	Canonical    string                  `json:"canonical"` // RFC 8785 of [sessionId, head, performative, body]; of an ESCALATE without what is sealed
 	Message      performatives.MessageID `json:"messageId"` // a UUID of the first 16 bytes of its SHA-256, as version 7
 }
 
@@ -95,6 +95,7 @@ func messageIDs() (all []Decision, err error) {
 		{Head: head, Performative: "ACCEPT", Body: []byte(`{"referenceId":"offer_2"}`)},
 		{Head: head, Performative: "REJECT", Body: []byte(`{"referenceId":"offer_2"}`)},
 		{Head: head, Performative: "COUNTER", Body: []byte(`{"terms":{"price":89.50,"größe":"½ l"},"referenceId":"offer_2","proposalId":"offer_3"}`)},
+		{Head: head, Performative: "ESCALATE", Body: []byte(`{"reason":"authority-limit","urgency":"medium","context":{"why":"above 90"},"referenceId":"offer_2","suggestedAction":"offer 85"}`)},
 	} {
 		d.Session = "019478a3-0001-7def-8a12-000000000001"
 		if d.Canonical, d.Message, err = d.derived(); err != nil {
@@ -107,7 +108,15 @@ func messageIDs() (all []Decision, err error) {
 
 // derived makes the message id of a decision.
 func (d Decision) derived() (canonical string, id performatives.MessageID, err error) {
-	raw, err := json.Marshal([]any{d.Session, d.Head, d.Performative, d.Body})
+	body := map[string]jsontext.Value{}
+	if err := json.Unmarshal(d.Body, &body); err != nil {
+		return "", "", err
+	}
+	if d.Performative == "ESCALATE" { // or whoever reads the id could try out what is sealed
+		delete(body, performatives.SealContext)
+		delete(body, performatives.SealSuggested)
+	}
+	raw, err := json.Marshal([]any{d.Session, d.Head, d.Performative, body})
 	if err != nil {
 		return "", "", err
 	}

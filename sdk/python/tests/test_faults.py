@@ -150,7 +150,7 @@ def test_broker_killed(broker: Broker) -> None:
 
 @pytest.fixture
 def keys(tmp_path: Path) -> Any:
-    """A broker with logins, and what registers an agent there: its seeds, and a token."""
+    """A broker with logins, and what registers an agent or a human there: its seeds, and a token."""
     data = tmp_path / "keyed"
     b = Broker(data, dev=False)
 
@@ -161,7 +161,7 @@ def keys(tmp_path: Path) -> Any:
 
     def add(uri: str) -> dict[str, str]:
         out = tmp_path / (uri.rpartition("/")[2] + ".nk")
-        parley("agent", "add", uri, "--key-out", str(out))
+        parley(*(["human", "add", "--may-decide"] if uri.startswith("human://") else ["agent", "add"]), uri, "--key-out", str(out))
         token = next(word for word in parley("token", "add", uri).split() if word.startswith("parley_"))
         return {"agent": uri, "seed": out.read_text().strip(), "login": out.with_suffix(".login.nk").read_text().strip(), "token": token}
 

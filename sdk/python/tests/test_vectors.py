@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from parley_asp._json import dumps
-from parley_asp._transport import uuid7_of
+from parley_asp._seal import id_of, shown
 from parley_asp.brokerkeys import BrokerKeysError, TrustedKeys
 from parley_asp.publiclog import ProofError, verify_consistency, verify_inclusion
 from parley_asp.verify import SealedError, open_sealed, signed_by, verify_transcript
@@ -28,8 +28,8 @@ def cases(file: str, *path: str) -> list[Any]:
 
 def test_message_ids() -> None:
     for c in cases("messageids"):
-        parts = [c["sessionId"], c["head"], c["performative"], c["body"]]
-        assert (dumps(parts).decode(), uuid7_of(*parts)) == (c["canonical"], c["messageId"])
+        assert dumps([c["sessionId"], c["head"], c["performative"], shown(c)]).decode() == c["canonical"]
+        assert id_of(c["sessionId"], c["head"], c) == c["messageId"]
 
 
 def test_envelopes() -> None:

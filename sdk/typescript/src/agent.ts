@@ -7,10 +7,11 @@
 import { propose, withdraw, type Act, type Decision, type Terms } from './acts.js';
 import { bound } from './binding.js';
 import { Deal, type Delegation, type TermsSchema } from './deal.js';
-import { isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, TenderError } from './errors.js';
+import { ChainConflict, isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, TenderError, TermsError } from './errors.js';
 import { HTTP } from './http.js';
 import { canonical, uuid7Of } from './json.js';
 import { checked, draftOf } from './moves.js';
+import { sealed, shown } from './seal.js';
 import { Signer } from './sign.js';
 import { traceOf } from './trace.js';
 import type { Draft, Entry, Snapshot, Transport } from './wire.js';
@@ -78,9 +79,10 @@ interface Work<T> {
   running: boolean;
   timer?: ReturnType<typeof setTimeout> | undefined;
   last?: Deal<T> | undefined;
-  finals: Set<(deal: Deal<T>) => void>;
+  finals: Set<(deal: Deal<T> | Promise<never>) => void>;
   first?: Act | undefined;
   trace?: string | undefined; // in which the program opened it, or had it reduced
+  lost: boolean; // the agent has no part in it, or no more
 }
 
 /** The agents that serve: they look again when a test has moved the broker's clock. */
@@ -179,9 +181,12 @@ export class Agent<T> {
     const endsAt = o.timeout === undefined ? undefined : Date.now() + o.timeout;
     const left = (least: number): number | undefined => (endsAt === undefined ? undefined : Math.max(least, endsAt - Date.now()));
     this.start();
-    const [session, work] = await this.#begin(peer, subject, offer, o);
-    let final: ((deal: Deal<T>) => void) | undefined;
+    const trace = traceOf(this.#traceparent);
+    const session = await this.#sessionOf(peer, subject, o);
+    const work = this.#begun(session, offer, trace); // and waited for, before anything else may let it go
+    let final: ((deal: Deal<T> | Promise<never>) => void) | undefined;
     const over = new Promise<Deal<T>>((resolve) => { work.finals.add((final = resolve)); });
+    over.catch(() => undefined); // it may be known before it is waited for
     const returned = new AbortController();
     try {
       const invited = this.#invite(session, peer, subject, o, left(soon)).then(() => true);
@@ -198,6 +203,7 @@ export class Agent<T> {
     } finally {
       returned.abort();
       if (final) work.finals.delete(final);
+      this.#forget(session, work);
     }
   }
 
@@ -206,7 +212,9 @@ export class Agent<T> {
    * arguments are the same session, so call it again in another process, such as after a restart.
    */
   async open(peer: string, subject: string, first?: (T & Terms) | Act, o: Omit<NegotiateOptions, 'timeout'> = {}): Promise<string> {
-    const [session] = await this.#begin(peer, subject, offerOf(first, subject), o);
+    const [offer, trace] = [offerOf(first, subject), traceOf(this.#traceparent)];
+    const session = await this.#sessionOf(peer, subject, o);
+    this.#begun(session, offer, trace);
     await this.#invite(session, peer, subject, o);
     return session;
   }
@@ -243,22 +251,40 @@ export class Agent<T> {
 
   /** Say one act on a deal, outside a handler, and return the deal after it, as far as you may still read it. */
   async say(deal: Deal<T>, decision: Act): Promise<Deal<T>> {
-    await this.#say(deal, draftOf(checked(decision), deal), traceOf(this.#traceparent));
+    const draft = draftOf(checked(decision), deal);
+    if (draft.performative === 'ESCALATE') askedBefore(deal, draft.body['referenceId']);
+    await this.#say(deal, draft, traceOf(this.#traceparent));
     if (this.#loop && this.#work.has(deal.id)) this.#wake(deal.id); // what the agent says itself is no news
-    try {
-      return await this.deal(deal.id);
-    } catch (error) {
-      if (isRefused(error, ...noPart)) return deal; // such as after a delegation was declined, or given back
-      throw error;
-    }
+    return this.deal(deal.id).catch(ifNoPart(deal)); // such as after a delegation was declined, or given back
   }
 
   /** Decide in one session until there is nothing to do: for cron, queues, serverless. */
   async reduce(session: string): Promise<Deal<T>> {
     const work = this.#workOf(session);
     work.trace = traceOf(this.#traceparent) ?? work.trace;
-    await this.#reduce(session, work);
+    try {
+      await this.#reduce(session, work);
+    } catch (error) {
+      if (work.lost) this.#lose(session, work, error);
+      throw error;
+    } finally {
+      this.#forget(session, work);
+    }
     return work.last!;
+  }
+
+  /** Reduces the session of a wake-up call, and reports whether the call is done. If not, it should come again. @internal */
+  async called(session: string): Promise<boolean> {
+    const work = this.#workOf(session);
+    try {
+      await this.reduce(session);
+      return !this.#stop.signal.aborted; // or what was decided was not said
+    } catch (error) {
+      if (later(error)) return false;
+      if (!work.lost) this.#fail(error, work.last);
+      // What follows from the session would be thrown again. What else is thrown, such as of a database or a token, may pass.
+      return work.lost || [TermsError, NotAllowed, LoopError].some((lasts) => error instanceof lasts);
+    }
   }
 
   /** Wakes each session that has news; all open ones at the start, and after the broker was away. */
@@ -274,7 +300,7 @@ export class Agent<T> {
       } catch (error) {
         if (this.#stop.signal.aborted) return;
         swept = false;
-        if (!(error instanceof NoAnswer) && !isRefused(error, 'unavailable', 'rate_limited')) {
+        if (!later(error)) {
           this.#fail(error, undefined);
           if (cursor === undefined) throw error; // such as a wrong token: it was never right
         }
@@ -303,8 +329,8 @@ export class Agent<T> {
         const asked = { sessionId, since: `${head + 1}`, seconds: endSeconds };
         const { snapshot } = (await this.#transport.call('turn.wait', asked, returned)) as { snapshot?: Snapshot };
         if (snapshot && over(snapshot.state) && !this.#stop.signal.aborted) this.#wake(sessionId, snapshot);
-      } catch {
-        // It asks again, after a pause; what lasts ends the loop that serves.
+      } catch (error) { // it asks again, after a pause; what lasts ends the loop that serves
+        if (isRefused(error, ...noPart) && !returned.aborted) this.#wake(sessionId);
       } finally {
         this.#endSlots.leave();
       }
@@ -321,13 +347,15 @@ export class Agent<T> {
     } while (cursor !== undefined);
   }
 
-  async #begin(peer: string, subject: string, first: Act | undefined, o: NegotiateOptions): Promise<[string, Work<T>]> {
-    const trace = traceOf(this.#traceparent);
-    const session = await uuid7Of(this.#transport.identity, peer, subject, o.mode ?? 'asp/1', o.key ?? '');
+  async #sessionOf(peer: string, subject: string, o: NegotiateOptions): Promise<string> {
+    return uuid7Of(this.#transport.identity, peer, subject, o.mode ?? 'asp/1', o.key ?? '');
+  }
+
+  #begun(session: string, first: Act | undefined, trace: string | undefined): Work<T> {
     const work = this.#workOf(session);
     work.trace = trace ?? work.trace;
     work.first = first;
-    return [session, work];
+    return work;
   }
 
   #workOf(session: string): Work<T> {
@@ -358,8 +386,8 @@ export class Agent<T> {
         await this.#reduce(session, work);
       } catch (error) {
         if (this.#stop.signal.aborted) break;
-        if (isRefused(error, ...noPart)) {
-          this.#work.delete(session);
+        if (work.lost) {
+          this.#lose(session, work, error);
           break;
         }
         if (error instanceof NoAnswer) work.woken = true;
@@ -367,9 +395,22 @@ export class Agent<T> {
       } finally {
         this.#slots.leave();
       }
+      if (work.woken) await this.#pause(firstPause);
     }
     work.running = false;
-    if (work.last?.over && work.finals.size === 0) this.#work.delete(session);
+    this.#forget(session, work);
+  }
+
+  /** Lets go of a session in which the agent has no part, or no more. */
+  #lose(session: string, work: Work<T>, error: unknown): void {
+    for (const final of work.finals) final(Promise.reject(error as Error));
+    clearTimeout(work.timer);
+    if (this.#work.get(session) === work) this.#work.delete(session);
+  }
+
+  /** Lets go of a session that is over, once nobody waits for it. */
+  #forget(session: string, work: Work<T>): void {
+    if (work.last?.over && !work.running && work.finals.size === 0 && this.#work.get(session) === work) this.#work.delete(session);
   }
 
   /** Decides and says, until the handlers have nothing to say about the newest entry. */
@@ -410,7 +451,8 @@ export class Agent<T> {
           if (snapshot) work.latest = snapshot;
           next = undefined;
         } else {
-          if (!(error instanceof Refusal) || error.code === 'unknown_session') throw error;
+          work.lost = isRefused(error, 'unknown_session');
+          if (!(error instanceof Refusal) || work.lost) throw error;
           work.latest = undefined; // what came while the handler ran is older than the refusal
           const now = await this.#look(session, work);
           if (now.head !== deal.head || canonical(now.moves) !== canonical(deal.moves)) { // such as when the offer has expired: decide again
@@ -445,10 +487,15 @@ export class Agent<T> {
   async #look(session: string, work: Work<T>): Promise<Deal<T>> {
     let snapshot = work.latest;
     work.latest = undefined;
+    work.lost = false;
     if (snapshot) take(work.entries, snapshot);
     while (snapshot === undefined || snapshot.head.n + 1 !== work.entries.length) {
       const since = work.entries.length;
-      snapshot = (await this.#patiently(() => this.#transport.call('session.snapshot', { sessionId: session, since }, undefined, this.#traceIn(session)))) as Snapshot;
+      const asked = this.#patiently(() => this.#transport.call('session.snapshot', { sessionId: session, since }, undefined, this.#traceIn(session)));
+      snapshot = (await asked.catch((error: unknown) => {
+        work.lost = isRefused(error, ...noPart);
+        throw error;
+      })) as Snapshot;
       if (!take(work.entries, snapshot)) break; // it has all, or may not read more
     }
     const me = snapshot.you.agentId ?? '';
@@ -480,9 +527,13 @@ export class Agent<T> {
   async #say(deal: Deal<T>, draft: Draft, joins?: string): Promise<void> {
     const trace = joins ?? this.#traceIn(deal.id);
     const ask = (verb: string, request: Record<string, unknown>): Promise<unknown> => this.#patiently(() => this.#transport.call(verb, request, undefined, trace));
-    const said = await bound(deal, draft, this.#transport.signer, ask);
-    const id = await uuid7Of(deal.id, deal.head, said.performative, said.body);
-    await this.#freshly(() => this.#transport.say(deal.id, said, deal.view.head, id, trace));
+    const { signer } = this.#transport;
+    const made = await bound(deal, draft, signer, ask);
+    const id = await uuid7Of(deal.id, deal.head, made.performative, shown(made));
+    const said = await sealed(made, deal.id, id, signer);
+    if (await this.#freshly(() => this.#transport.say(deal.id, said, deal.view.head, id, trace))) return;
+    const { messages } = (await ask('session.messages', { sessionId: deal.id, messageId: id }).catch(ifNoPart({ messages: [] }))) as { messages: Entry[] };
+    if (messages.some((e) => e.sender.agentId !== deal.me)) throw new ChainConflict('somebody else has used its id: decide again');
   }
 
   /** The trace of what a session makes the agent ask and say. */
@@ -507,28 +558,33 @@ export class Agent<T> {
     await this.#publish();
     const draft = { performative: 'PROPOSE', body: { proposalId: 'invitation', type: 'session-invitation', subject, terms } };
     const id = await uuid7Of(session, noHash, draft.performative, draft.body);
+    let there = false; // from before a crash, or by another worker, or somebody else
     try {
-      await this.#freshly(() => this.#transport.say(session, draft, undefined, id, this.#traceIn(session)), giveUp);
+      if (await this.#freshly(() => this.#transport.say(session, draft, undefined, id, this.#traceIn(session)), giveUp)) return;
+      there = true;
     } catch (error) {
-      const there = isRefused(error, 'chain_conflict', 'wrong_state'); // from before a crash or by another worker
-      const ours = there && ((await this.#patiently(() => this.#transport.call('session.snapshot', { sessionId: session }))) as Snapshot).you.role === 'inviter';
+      there = isRefused(error, 'chain_conflict', 'wrong_state');
       if (!there && !isRefused(error, 'unknown_session')) throw error;
-      if (!ours) throw new ParleyError('somebody else has opened a session with the id of this negotiation: give it another key');
+    }
+    const view = there ? ((await this.#patiently(() => this.#transport.call('session.snapshot', { sessionId: session }))) as Snapshot) : undefined;
+    if (view?.you.role !== 'inviter') {
+      throw new ParleyError('somebody else has opened a session with the id of this negotiation: give it another key');
     }
   }
 
-  /** Says something patiently, and once more by the broker's clock if this one is off. */
-  async #freshly(say: () => Promise<unknown>, giveUp?: number): Promise<void> {
+  /** Says something patiently, and once more by the broker's clock if this one is off. False: its id was used before. */
+  async #freshly(say: () => Promise<unknown>, giveUp?: number): Promise<boolean> {
     const again = async (error: unknown): Promise<unknown> => {
       if (!isRefused(error, 'stale_timestamp')) throw error;
       return this.#patiently(say, giveUp);
     };
     try {
       await this.#patiently(say, giveUp).catch(again);
+      return true;
     } catch (error) {
-      // Without details it was said before: its answer was lost, or another worker said it. Otherwise something else
-      // has its id, or offers the same.
+      // Without details it was said before, as a rule: its answer was lost, or another worker said it. Otherwise it offers the same.
       if (!isRefused(error, 'duplicate') || error.details !== undefined) throw error;
+      return false;
     }
   }
 
@@ -539,7 +595,7 @@ export class Agent<T> {
       try {
         return await this.#answered(act());
       } catch (error) {
-        if (!(error instanceof NoAnswer) && !isRefused(error, 'unavailable', 'rate_limited')) throw error;
+        if (!later(error)) throw error;
         const after = error instanceof Refusal && error.retryAfter ? error.retryAfter * 1000 : pause * (0.5 + Math.random() / 2);
         if (Date.now() - began + after > giveUp || this.#stop.signal.aborted) throw error;
         await this.#pause(after);
@@ -597,7 +653,7 @@ export class Agent<T> {
 
   /** Looks again when an offer expires, or when the handler wants to. */
   #rest(session: string, work: Work<T>, deal: Deal<T>, seconds: number | undefined): void {
-    const times = deal.offers.flatMap((o) => (o.open && o.expires ? [o.expires.getTime() - Date.now() + 500] : []));
+    const times = deal.offers.flatMap((o) => (o.open && o.expires ? [Math.max(1000, o.expires.getTime() - Date.now() + 500)] : [])); // this clock may be ahead
     if (seconds !== undefined) times.push(seconds * 1000);
     if (times.length === 0 || !this.#loop || this.#stop.signal.aborted) return;
     work.timer = setTimeout(() => this.#wake(session), Math.min(Math.max(100, Math.min(...times)), 2 ** 31 - 1));
@@ -606,7 +662,7 @@ export class Agent<T> {
   #fail(error: unknown, deal: Deal<T> | undefined): void {
     try {
       if (this.#failed) void Promise.resolve(this.#failed(error, deal)).catch((e: unknown) => console.error('parley: onError failed', e));
-      else console.error(`parley: ${deal ? `in ${deal.id}: ` : ''}`, error);
+      else console.error(`parley: ${deal ? `in ${deal.id}: ` : ''}`, error instanceof Refusal ? error.message : error); // its details may be secret
     } catch (e) {
       console.error('parley: onError failed', e);
     }
@@ -638,12 +694,25 @@ function offerOf(first: Terms | Act | undefined, subject: string): Act | undefin
   return checked(typeof first === 'object' && 'performative' in first && 'fills' in first ? first : propose(first, { subject }));
 }
 
+/** Whether the same may be answered, or accepted, later. */
+function later(error: unknown): boolean {
+  return error instanceof NoAnswer || isRefused(error, 'unavailable', 'rate_limited');
+}
+
+/** What a refusal of who has no part any more is taken for. */
+function ifNoPart<R>(instead: R): (error: unknown) => R {
+  return (error) => {
+    if (isRefused(error, ...noPart)) return instead;
+    throw error;
+  };
+}
+
 function over(state: string): boolean {
   return state === 'CLOSED' || state === 'FAILED';
 }
 
 function newWork<T>(): Work<T> {
-  return { entries: [], woken: false, running: false, finals: new Set() };
+  return { entries: [], woken: false, running: false, finals: new Set(), lost: false };
 }
 
 /** The JSON Schema of what a schema of terms reads. */

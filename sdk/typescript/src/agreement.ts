@@ -5,7 +5,7 @@
  */
 
 import { trustedBy, TrustedKeys, type KeyRecord } from './brokerkeys.js';
-import { canonical } from './json.js';
+import { canonical, toBase64 } from './json.js';
 import { ProofError, verifyInclusion } from './publiclog.js';
 import { rawKey } from './sign.js';
 import { noDuplicates, readEntry, sha256, signedBy, unsigned, type Entry } from './verify.js';
@@ -503,11 +503,6 @@ export async function signedHash(key: string, hash: string, signature: string): 
 
 function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0));
-}
-
-/** base64url without padding. @internal */
-export function toBase64(raw: Uint8Array): string {
-  return btoa(String.fromCharCode(...raw)).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
 /** @internal */

@@ -1,8 +1,8 @@
 /** What a party signs in binding/1: the hash of the agreement that an offer becomes (GATEWAYS.md G4). */
 
-import { didOf, hashOf, hashOfAgreement, saltIn, toBase64 } from './agreement.js';
-import type { Deal } from './deal.js';
-import { canonical } from './json.js';
+import { didOf, hashOf, hashOfAgreement, saltIn } from './agreement.js';
+import { offerIn, type Deal } from './deal.js';
+import { canonical, toBase64 } from './json.js';
 import type { Signer } from './sign.js';
 import type { Draft } from './wire.js';
 
@@ -28,7 +28,7 @@ export async function bound<T>(deal: Deal<T>, draft: Draft, signer: Signer | und
     offered = body = { agreementSalt, effectiveFrom: `${receipt.acceptedAt.slice(0, 19)}Z`, ...body };
   } else if (draft.performative === 'ACCEPT') {
     offer = body['referenceId'] as string;
-    const entry = deal.entries.find((e) => e.content.body['proposalId'] === offer);
+    const entry = offerIn(deal.entries, offer);
     if (!entry) return draft;
     offered = entry.content.body;
     by = (entry.integrity['onBehalfOf'] as string | undefined) ?? entry.sender.agentId;

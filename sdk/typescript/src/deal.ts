@@ -34,6 +34,18 @@ export function fenced(text: string, by: string): string {
   return `<quote from="${escaped(by).replaceAll('"', '&quot;')}">\n${escaped(text)}\n</quote>`;
 }
 
+/** The entry that made an offer. */
+export function offerIn(entries: readonly Entry[], id: string): Entry | undefined {
+  return entries.find((e) => (e.performative === 'PROPOSE' || e.performative === 'COUNTER') && e.content.body['proposalId'] === id);
+}
+
+/** An offer of a snapshot, which cuts long terms, with all of its terms, if its entry may be read. */
+function whole(o: OfferView, entries: readonly Entry[]): OfferView {
+  const body = o.truncated ? offerIn(entries, o.id)?.content.body : undefined;
+  const terms = body?.['terms'] as OfferView['terms'];
+  return body && terms ? { ...o, terms, about: text(body['subject']), changes: [{ path: 'terms', to: terms }], truncated: false } : o;
+}
+
 /** An offer. `raw` are its terms as they came; `terms` are read by the author's schema. */
 export class Offer<T> {
   constructor(private readonly view: OfferView, private readonly schema: TermsSchema<T> | undefined) {}
@@ -43,10 +55,12 @@ export class Offer<T> {
   get mine(): boolean { return this.view.mine; }
   get subject(): string { return this.view.about ?? ''; }
   get raw(): Readonly<Record<string, unknown>> { return this.view.terms ?? {}; }
-  /** The offer as a sentence. If it is not yours, its terms are the other side's words. */
+  /** The offer as a sentence, which leaves out what is long. If it is not yours, its terms are the other side's words. */
   get text(): string { return this.view.text; }
   get status(): string { return this.view.status; }
   get open(): boolean { return this.view.status === 'open'; }
+  /** `raw` is cut, and you may not read the entry, which has all that an ACCEPT agrees to. */
+  get truncated(): boolean { return this.view.truncated ?? false; }
   get binding(): boolean { return this.view.binding; }
   get changes(): readonly { path: string; from?: unknown; to?: unknown }[] { return this.view.changes ?? []; }
   get expires(): Date | undefined { return this.view.expires ? new Date(this.view.expires) : undefined; }
@@ -54,6 +68,7 @@ export class Offer<T> {
   /** The terms by the author's schema; throws TermsError if they do not fit it. */
   get terms(): T {
     if (!this.schema) throw new TermsError('this agent has no schema of terms: agent({terms}), or read offer.raw');
+    if (this.truncated) throw new TermsError(`the terms of ${this.id} are cut, and you may not read the rest`);
     const read = this.schema['~standard'].validate(this.raw);
     if (read instanceof Promise) throw new TermsError('a schema of terms that answers later cannot be used');
     if (read.issues) {
@@ -148,8 +163,8 @@ export class Deal<T> {
     /** The name under which the schema of terms is published. */
     readonly schemaName?: string,
   ) {
-    this.offers = view.offers.map((o) => new Offer(o, schema));
-    this.agreed = view.agreed && new Offer(view.agreed, schema);
+    this.offers = view.offers.map((o) => new Offer(whole(o, entries), schema));
+    this.agreed = view.agreed && new Offer(whole(view.agreed, entries), schema);
     this.open = view.open.map(itemOf);
     this.obligations = (view.obligations ?? []).map((o) => ({
       ...o, id: `${o.commitmentId}/${o.obligation}`, delivery: o.delivery && { ...o.delivery, id: o.delivery.referenceId },
@@ -235,13 +250,16 @@ export class Deal<T> {
     let newest = false; // so that what its target says belongs to it
     for (const e of this.entries) {
       const body = e.content.body;
-      if (e.performative === 'DELEGATE' && by(e) !== target && body['targetAgent'] === target) {
+      const ours = this.#ours(e) && by(e) !== target;
+      if (e.performative === 'DELEGATE' && ours && body['targetAgent'] === target) {
         newest = offer === undefined || body['referenceId'] === offer;
         if (!newest) continue;
         found = {
           id: e.messageId, target, by: by(e), authority: text(body['authority']), scope: text(body['scope']),
           about: text(body['referenceId']) || undefined, status: 'offered', result: undefined,
         };
+      } else if (e.performative === 'WITHDRAW' && ours && body['referenceId'] === found?.id) {
+        if (found?.status !== 'done') found = undefined; // what was checked stays checked
       } else if (found && newest && by(e) === target) {
         const about = (body['data'] as { referenceId?: unknown } | undefined)?.referenceId ?? found.about;
         if (e.performative === 'INFORM' && body['type'] === 'result' && found.about !== undefined && about !== found.about) continue; // of another offer
@@ -251,6 +269,14 @@ export class Deal<T> {
       }
     }
     return found;
+  }
+
+  /** Whether an entry is of your side: of the principal that you are, or act for, or of its organisation and of no other principal. */
+  #ours(e: Entry): boolean {
+    const mine = this.view.you.onBehalfOf ?? this.me;
+    const side = (e.integrity['onBehalfOf'] as string | undefined) ?? by(e);
+    const others = this.view.others.filter((o) => (o.role === 'inviter' || o.role === 'invitee') && o.agentId !== mine);
+    return side === mine || (host(side) === host(mine) && !others.some((o) => o.agentId === side));
   }
 
   /** The newest commitment to an offer, of either side, that was not rejected or taken back. */
@@ -272,7 +298,7 @@ export class Deal<T> {
     let found: Approval | undefined;
     for (const e of this.entries) {
       const body = e.content.body;
-      if (e.performative === 'ESCALATE' && body['referenceId'] === offer.id && host(by(e)) === host(this.me)) {
+      if (e.performative === 'ESCALATE' && body['referenceId'] === offer.id && this.#ours(e)) {
         found = { id: e.messageId, decision: undefined, granted: false, comment: undefined, authority: undefined };
       } else if (e.performative === 'INFORM' && body['type'] === 'resolution' && found) {
         const data = (body['data'] ?? {}) as Record<string, unknown>;
@@ -288,12 +314,13 @@ export class Deal<T> {
     return found;
   }
 
-  /** The deal in sentences for a model; what the other side wrote is fenced. */
+  /** The deal in sentences for a model. What is quoted is fenced, also what you said: it may have words of the other side. */
   text(): string {
     return [
-      `${this.purpose || 'A negotiation'}: ${this.state}, ${this.role}.`,
-      ...this.offers.map((o) => (o.mine ? o.text : fenced(`${o.text}\n${canonical(o.raw)}`, o.by))),
-      ...this.open.map((i) => (i.by === this.me ? i.text : fenced(i.text, i.by))),
+      `A negotiation: ${this.state}, ${this.role}.`,
+      ...(this.purpose ? [fenced(this.purpose, 'the invitation')] : []),
+      ...this.offers.map((o) => fenced(`${o.text}\n${canonical(o.raw)}${o.truncated ? '\n(cut)' : ''}`, o.by)),
+      ...this.open.map((i) => fenced(i.text, i.by)),
     ].join('\n');
   }
 }

@@ -99,7 +99,7 @@ export class HTTP implements Transport {
     await this.#checked();
     const path = `/sessions/${session}/messages`;
     if (this.signer) {
-      const body = await this.signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
+      const body = await this.signer.submission(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
       try {
         return await this.#send('POST', path, 0, { body, headers: { 'Content-Type': 'application/asp+json' }, trace });
       } catch (error) {
@@ -131,7 +131,7 @@ export class HTTP implements Transport {
       for (const s of [this.#closed.signal, init.signal]) s?.removeEventListener('abort', abort);
     }
     const read = parsed(said);
-    if (answer.ok) return read ?? {};
+    if (answer.ok && (said === '' || read !== undefined)) return read ?? {};
     if (typeof read !== 'object' || read === null || !('code' in read)) {
       throw new NoAnswer(`${what} is answered ${answer.status} by something else than parley`);
     }

@@ -31,6 +31,11 @@ export async function uuid7Of(...parts: unknown[]): Promise<string> {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
+/** base64url without padding. */
+export function toBase64(raw: Uint8Array): string {
+  return btoa(String.fromCharCode(...raw)).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
+}
+
 const digits = Array.from({ length: 256 }, (_, b) => b.toString(16).padStart(2, '0'));
 
 export function toHex(bytes: Uint8Array): string {

@@ -139,9 +139,9 @@ class Nats implements Transport {
   }
 
   async say(session: string, draft: Draft, head: Head | undefined, messageId: string, trace?: string): Promise<unknown> {
-    const envelope = await this.signer.envelope(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
+    const data = await this.signer.submission(session, draft, head, messageId, new Date(Date.now() + this.#ahead));
     try {
-      return await this.#request(`submit.${session}`, envelope, answersIn, trace);
+      return await this.#request(`submit.${session}`, data, answersIn, trace);
     } catch (error) {
       this.#ahead = aheadOf(error) ?? this.#ahead;
       throw error;

@@ -82,8 +82,8 @@ export class Signer {
     return (await this.#signs)(data);
   }
 
-  /** The signed envelope of an act, on the entry that is the head. */
-  async envelope(session: string, draft: Draft, head: Head | undefined, messageId: string, now: Date): Promise<string> {
+  /** The signed envelope of an act, on the entry that is the head, and what opens it. */
+  async submission(session: string, draft: Draft, head: Head | undefined, messageId: string, now: Date): Promise<string> {
     const integrity: Record<string, unknown> = head ? { previousHash: head.hash } : {};
     const envelope: Record<string, unknown> = {
       version: 'asp/0.1', messageId, sessionId: session, timestamp: now.toISOString(), sender: { agentId: this.agent },
@@ -91,6 +91,6 @@ export class Signer {
       recipient: draft.recipient, sequenceNumber: head && head.n + 1,
     };
     integrity['signature'] = `ed25519:${toHex(await this.sign(new TextEncoder().encode(canonical(envelope))))}`;
-    return JSON.stringify(envelope);
+    return JSON.stringify(draft.opens ? { envelope, sealed: draft.opens } : envelope);
   }
 }

@@ -60,9 +60,7 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
 export function wakeupHandler<T>(agent: Agent<T>, o: { secret: string }): (request: Request) => Promise<Response> {
   keyOf(o.secret); // throws
   return async (request) => {
-    const body = await request.text();
-    if (body.length > largest) return new Response(null, { status: 413 });
-    return new Response(null, { status: await answered(agent, o.secret, request.headers, body) });
+    return new Response(null, { status: await answered(agent, o.secret, request.headers, await read(partsOf(request.body))) });
   };
 }
 
@@ -82,25 +80,47 @@ export interface NodeResponse {
 export function nodeWakeupHandler<T>(agent: Agent<T>, o: { secret: string }): (request: NodeRequest, response: NodeResponse) => Promise<void> {
   keyOf(o.secret); // throws
   return async (request, response) => {
-    const decoder = new TextDecoder();
-    let body = '';
-    for await (const part of request) {
-      body += typeof part === 'string' ? part : decoder.decode(part, { stream: true });
-      if (body.length > largest) break;
-    }
+    const body = await read(request);
     const headers = new Headers();
     for (const [name, value] of Object.entries(request.headers)) if (typeof value === 'string') headers.set(name, value);
-    response.statusCode = body.length > largest ? 413 : await answered(agent, o.secret, headers, body);
+    response.statusCode = await answered(agent, o.secret, headers, body);
     response.end();
   };
 }
 
-async function answered<T>(agent: Agent<T>, secret: string, headers: Headers, body: string): Promise<number> {
-  try {
-    const call = await verifyCall(secret, headers, body);
-    await agent.reduce(call.sessionId);
-    return 204;
-  } catch (error) {
-    return error instanceof Forged ? 401 : 503;
+/** The parts of a stream, as not all runtimes iterate over one. */
+async function* partsOf(stream: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
+  const reader = stream?.getReader();
+  for (;;) {
+    const part = await reader?.read();
+    if (part?.value === undefined) return;
+    yield part.value;
   }
+}
+
+/** A body, or why there is none: 413 if it is too large, and 400 if the client broke it off. */
+async function read(parts: AsyncIterable<Uint8Array | string>): Promise<string | number> {
+  const decoder = new TextDecoder();
+  let body = '';
+  try {
+    for await (const part of parts) {
+      body += typeof part === 'string' ? part : decoder.decode(part, { stream: true });
+      if (body.length > largest) return 413;
+    }
+    return body;
+  } catch {
+    return 400;
+  }
+}
+
+/** The status of the answer to a call. 503 has it come again. */
+async function answered<T>(agent: Agent<T>, secret: string, headers: Headers, body: string | number): Promise<number> {
+  if (typeof body === 'number') return body;
+  let call: Call;
+  try {
+    call = await verifyCall(secret, headers, body);
+  } catch {
+    return 401;
+  }
+  return (await agent.called(call.sessionId)) ? 204 : 503;
 }

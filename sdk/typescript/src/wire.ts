@@ -40,6 +40,7 @@ export interface OfferView {
   status: string;
   expires?: string;
   binding: boolean;
+  truncated?: boolean;
 }
 
 export interface OpenView {
@@ -116,6 +117,8 @@ export interface Draft {
   performative: string;
   body: Record<string, unknown>;
   recipient?: string;
+  /** What opens the members that `body` seals, with which it is sent beside the envelope. */
+  opens?: Record<string, { salt: string; value: unknown }>;
 }
 
 /**

@@ -57,3 +57,8 @@ export async function registered(broker: Broker, uri: string): Promise<{ agent: 
   const [seed, login] = await Promise.all([readFile(out, 'utf8'), readFile(out.replace(/nk$/, 'login.nk'), 'utf8')]);
   return { agent: uri, seed: seed.trim(), login: login.trim(), token: /parley_\S+/.exec(stdout)![0] };
 }
+
+/** Has a human decide for an organisation, so that its agents may ask one. */
+export async function withHuman(broker: Broker, uri: string): Promise<void> {
+  await run(Broker.program(), ['human', 'add', uri, '--may-decide', '--key-out', join(broker.data, 'human.nk'), '--data', broker.data, '--url', broker.natsUrl]);
+}

@@ -57,6 +57,28 @@ test('of two calls, the one that is over gets its result, in its place', async (
   assert.deepEqual((next.messages[2]!.content as { toolCallId: string }[]).map((part) => part.toolCallId), ['n', 'a']);
 });
 
+test('a call whose handler throws keeps no other from its result', async () => {
+  await using broker = await Broker.start();
+  const other = 'agent://widgets.co/other';
+  await using buyer = agent({ url: broker.url, token: BUYER }).onTurn((deal) => {
+    if (deal.counterparty === other) throw new Error('no database');
+    return deal.agreed ? complete() : deal.theirOffer && accept(deal.theirOffer);
+  });
+  await using both = new Counterparty(broker, SELLER).offers(cups(80));
+  await using fails = new Counterparty(broker, other).offers(cups(80));
+  const { resume } = negotiate(buyer, (seller: string, key) => buyer.open(seller, 'cups', cups(60), { key }), { inputSchema: z.string() });
+  const call = (toolCallId: string, input: string) => ({ type: 'tool-call', toolCallId, toolName: 'negotiate', input }) as const;
+  const asked: ModelMessage[] = [{ role: 'assistant', content: [call('a', other), call('b', SELLER)] }];
+  let next = await resume(asked);
+  while (next.parked.length > 1 || next.parked[0]?.error === undefined) {
+    await buyer.call('turn.wait', { seconds: 0.2 });
+    next = await resume(asked);
+  }
+  assert.deepEqual(next.parked.map((p) => [p.toolCallId, p.state, String(p.error)]), [['a', '', 'Error: no database']]);
+  assert.deepEqual((next.messages[1]!.content as { toolCallId: string }[]).map((part) => part.toolCallId), ['b']);
+  assert.ok(both && fails);
+});
+
 test('two chats that call alike', async () => {
   await using broker = await Broker.start();
   await using buyer = agent({ url: broker.url, token: BUYER }).onTurn(() => undefined);

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 import { canonical, uuid7Of } from '../src/json.js';
 import { ProofError, verifyConsistency, verifyInclusion } from '../src/publiclog.js';
+import { shown } from '../src/seal.js';
 import { BrokerKeysError, openSealed, signedBy, verifyTranscript, type Expect, type KeyRecord, type SealedParts } from '../src/verify.js';
 import { Forged, verifyCall } from '../src/wakeup.js';
 
@@ -19,8 +20,8 @@ interface Case {
 }
 
 test('message ids', async () => {
-  for (const c of await read<{ sessionId: string; head: string; performative: string; body: object; canonical: string; messageId: string }[]>('messageids')) {
-    const parts = [c.sessionId, c.head, c.performative, c.body];
+  for (const c of await read<{ sessionId: string; head: string; performative: string; body: Record<string, unknown>; canonical: string; messageId: string }[]>('messageids')) {
+    const parts = [c.sessionId, c.head, c.performative, shown(c)];
     assert.deepEqual([canonical(parts), await uuid7Of(...parts)], [c.canonical, c.messageId]);
   }
 });

@@ -8,7 +8,7 @@ from typing import Any
 
 from ._json import JSON, dumps, plain
 from ._sign import Signer
-from .deal import Deal
+from .deal import Deal, entry_of
 
 Ask = Callable[[str, JSON], Awaitable[Any]]
 
@@ -30,7 +30,7 @@ async def bound(deal: Deal[Any], act: JSON, signer: Signer | None, ask: Ask) -> 
         offer, offered, by = str(body["proposalId"]), body, deal.me
     elif act["performative"] == "ACCEPT":
         offer = str(body["referenceId"])
-        entry = next((e for e in deal.entries if e["content"]["body"].get("proposalId") == offer), None)
+        entry = entry_of(offer, deal.entries)
         if entry is None:
             return act
         offered, by = plain(entry["content"]["body"]), entry["integrity"].get("onBehalfOf") or entry["sender"]["agentId"]

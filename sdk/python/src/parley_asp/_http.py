@@ -114,18 +114,19 @@ class HTTP:
             headers["traceparent"] = trace
         try:
             answer = await self._client.request(method, path, content=content, params=params, headers=headers)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:  # also of an answer that cannot be decoded
             raise NoAnswer(f"{method} {shown(error.request.url)}: {type(error).__name__}") from None
-        if answer.status_code < 300:
-            return loads(answer.content) if answer.content else {}
+        well = answer.status_code < 300
         try:
-            problem = loads(answer.content)
-            if not isinstance(problem, dict) or "code" not in problem:
+            said = loads(answer.content) if answer.content or not well else {}
+            if not isinstance(said, dict) or (not well and "code" not in said):
                 raise ValueError
         except ValueError:
             raise NoAnswer(f"{method} {shown(answer.url)} is answered {answer.status_code} by something else than parley") from None
+        if well:
+            return said
         after = answer.headers.get("retry-after", "")
-        raise refusal(problem, float(after) if after.isdigit() else None)
+        raise refusal(said, float(after) if after.isdigit() else None)
 
     async def close(self) -> None:
         await self._client.aclose()

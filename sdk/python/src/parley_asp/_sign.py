@@ -51,7 +51,7 @@ class Signer:
         return signature
 
     def envelope(self, session: str, act: JSON, head: JSON | None, message_id: str, now: float) -> bytes:
-        """The bytes of a signed envelope, on the entry that is the head."""
+        """The bytes of a signed envelope, on the entry that is the head, and beside it what opens its sealed members, if there are any."""
         at = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         envelope: JSON = {
             "version": "asp/0.1",
@@ -69,4 +69,4 @@ class Signer:
             envelope["sequenceNumber"] = int(head["n"]) + 1
             envelope["integrity"]["previousHash"] = head["hash"]
         envelope["integrity"]["signature"] = "ed25519:" + self.sign(dumps(envelope)).hex()
-        return encode(envelope)
+        return encode({"envelope": envelope, "sealed": act["opens"]} if "opens" in act else envelope)

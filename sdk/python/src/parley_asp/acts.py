@@ -226,7 +226,7 @@ class Observe(Act):
 
 @dataclass(frozen=True)
 class Escalate(Act):
-    """Ask a human of your organisation. The session waits until one has decided."""
+    """Ask a human of your organisation. The session waits until one has decided. Only your side reads ``why``, ``context``, ``suggest``."""
 
     performative: ClassVar[str] = "ESCALATE"
     about: AnyOffer | str | None = None

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from ._binding import bound
 from ._json import JSON
 from ._moves import act_of, checked, committed_before
+from ._seal import id_of, sealed
 from ._sign import Signer
 from ._transport import FIRST_PAUSE, OVER_HTTP, OVER_NATS, TraceParent, Transport, patiently, trace_of, url_of, uuid7_of
 from .acts import Act, Decision, Delegate, Escalate, Propose, Wait, Withdraw
@@ -40,6 +41,7 @@ from .errors import (
     TenderError,
     UnknownSession,
     WrongState,
+    passes,
 )
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ class _Work(Generic[T]):
     first: Propose | None = None  # the first offer, of who opened the session
     refused: tuple[str, str] | None = None  # head and act id that were refused
     trace: str | None = None  # in which the program opened it, or had it reduced
+    gone: Refusal | None = None  # why the agent may not read it, or no more
 
 
 class Agent(Generic[T]):
@@ -265,6 +268,7 @@ class Agent(Generic[T]):
             ends.cancel()
             if final in work.finals:
                 work.finals.remove(final)
+            self._let_go(session, work)
 
     async def open(
         self,
@@ -359,7 +363,14 @@ class Agent(Generic[T]):
         """Decide in one session until there is nothing to do, and return it: for cron, queues, serverless."""
         work = self._work.setdefault(session, _Work())
         work.trace = trace_of(self._traceparent) or work.trace
-        await self._reduce(session, work)
+        try:
+            await self._reduce(session, work)
+        except Refusal as refused:
+            if refused is work.gone:
+                _end(work, refused)
+            raise
+        finally:
+            self._let_go(session, work)
         assert work.last is not None
         return work.last
 
@@ -377,16 +388,13 @@ class Agent(Generic[T]):
                     await self._sweep()
                     swept = True
                 cursor = await self._news(cursor, WAIT_SECONDS)
-            except NoAnswer:
+            except Exception as error:
                 swept = False
-                await self._ask("session.list", {"limit": 1})
-            except Refusal as error:
-                if not error.retryable and error.code not in ("unavailable", "rate_limited"):
+                if not passes(error):
                     self._failed(None, error)
                     if cursor is None:  # such as a wrong token: it was never right
                         raise
-                swept = False
-                await asyncio.sleep(error.retry_after or 1)
+                await asyncio.sleep((error.retry_after if isinstance(error, Refusal) else None) or 1)
 
     async def _news(self, since: str | None, seconds: float) -> str:
         """Wake the session of the next news, if there are any within some seconds; returns the cursor after them."""
@@ -405,7 +413,11 @@ class Agent(Generic[T]):
             with suppress(ParleyError):
                 async with self._ends:
                     since = str(seen.view["head"]["n"] + 1)
-                    answer = await self._ask("turn.wait", {"sessionId": session, "since": since, "seconds": END_SECONDS})
+                    try:
+                        answer = await self._ask("turn.wait", {"sessionId": session, "since": since, "seconds": END_SECONDS})
+                    except (UnknownSession, AuthorityExceeded):
+                        self._wake(session)
+                        continue
                 if (snapshot := answer.get("snapshot")) and snapshot["state"] in ("CLOSED", "FAILED"):
                     self._wake(session, snapshot)
 
@@ -441,18 +453,26 @@ class Agent(Generic[T]):
             try:
                 async with self._slots:
                     await self._reduce(session, work)
-            except (UnknownSession, AuthorityExceeded):  # of who may not read it, or no more: a delegation ends
-                self._work.pop(session, None)
-                return
             except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
                 raise
             except NoAnswer:
                 work.woken = True
-                await self._ask("session.list", {"limit": 1})
+                await asyncio.sleep(FIRST_PAUSE)
+                with suppress(Refusal):  # if it lasts, the session has it, too
+                    await self._ask("session.list", {"limit": 1})
             except Exception as error:
+                if error is work.gone:  # such as when a delegation ends
+                    _end(work, error)
+                    break
                 self._failed(work.last, error)
-        if work.last is not None and work.last.over and not work.finals:
-            self._work.pop(session, None)
+        work.task = None
+        self._let_go(session, work)
+
+    def _let_go(self, session: str, work: _Work[T]) -> None:
+        """Forget a session that is over, or may not be read, if nobody works on it."""
+        ended = work.gone is not None or (work.last is not None and work.last.over)
+        if ended and not work.finals and work.task is None and self._work.get(session) is work:
+            del self._work[session]
 
     async def _reduce(self, session: str, work: _Work[T]) -> None:
         """Decide and say, until the handlers have nothing to say about the newest entry."""
@@ -492,6 +512,7 @@ class Agent(Generic[T]):
                 said, next_ = 0, None
             except Refusal as refused:
                 if refused.code == "unknown_session":
+                    work.gone = refused
                     raise
                 work.latest = None  # what came while the handler ran is older than the refusal
                 now = await self._look(session, work)
@@ -508,6 +529,14 @@ class Agent(Generic[T]):
 
     async def _look(self, session: str, work: _Work[T]) -> Deal[T]:
         """The newest snapshot, with all entries that the caller may read."""
+        work.gone = None
+        try:
+            return await self._seen(session, work)
+        except (UnknownSession, AuthorityExceeded) as error:
+            work.gone = error
+            raise
+
+    async def _seen(self, session: str, work: _Work[T]) -> Deal[T]:
         snapshot, work.latest = work.latest, None
         if snapshot is not None:
             _take(work.entries, snapshot)
@@ -588,11 +617,17 @@ class Agent(Generic[T]):
     async def _say(self, deal: Deal[T], act: JSON, trace: str | None = None) -> None:
         trace = trace or self._trace(deal.id)
         act = await bound(deal, act, self._transport.signer, self._ask)
-        message_id = uuid7_of(deal.id, deal.head, act["performative"], act["body"])
-        await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id, trace))
+        message_id = id_of(deal.id, deal.head, act)
+        act = sealed(deal.id, act, message_id, self._transport.signer)
+        if not await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id, trace)):
+            found: JSON = {"messages": ()}
+            with suppress(Refusal):  # what may not be read is taken as said
+                found = await self._ask("session.messages", {"sessionId": deal.id, "messageId": message_id})
+            if any(e["sender"]["agentId"] != deal.me for e in found["messages"]):
+                raise ChainConflict("somebody else has used its id: decide again")
 
-    async def _freshly(self, say: Callable[[], Awaitable[JSON]], give_up: float | None = None) -> None:
-        """Say something patiently, and once more by the broker's clock if this one is off."""
+    async def _freshly(self, say: Callable[[], Awaitable[JSON]], give_up: float | None = None) -> bool:
+        """Say something patiently, and once more by the broker's clock if this one is off; False if its id was said before."""
         try:
             try:
                 await patiently(lambda: self._answered(say()), give_up)
@@ -601,7 +636,8 @@ class Agent(Generic[T]):
         except Duplicate as duplicate:
             if duplicate.details is not None:  # something else has its id, or offers the same
                 raise
-            # It was said before: its answer was lost, or another worker said it.
+            return False  # its answer was lost, another worker said it, or somebody else took its id
+        return True
 
     async def _publish(self, name: str) -> None:
         """Register the model as a terms schema, once. The same again changes nothing, and another one is refused."""
@@ -628,36 +664,53 @@ class Agent(Generic[T]):
         act = {"performative": "PROPOSE", "body": body}
         message_id = uuid7_of(session, NO_HASH, "PROPOSE", body)
         try:
-            await self._freshly(lambda: self._transport.say(session, act, None, message_id, self._trace(session)), give_up)
-        except (ChainConflict, WrongState):  # it is there already, from before a crash or by another worker
-            if (await self._ask("session.snapshot", {"sessionId": session}))["you"]["role"] != "inviter":
-                raise ParleyError(_TAKEN) from None
+            if await self._freshly(lambda: self._transport.say(session, act, None, message_id, self._trace(session)), give_up):
+                return
+        except (ChainConflict, WrongState):
+            pass
         except UnknownSession:
             raise ParleyError(_TAKEN) from None
+        # It is there already, from before a crash, or by another worker, or somebody else.
+        if (await self._ask("session.snapshot", {"sessionId": session}))["you"]["role"] != "inviter":
+            raise ParleyError(_TAKEN)
 
     def _rest(self, session: str, work: _Work[T], deal: Deal[T], seconds: float | None) -> None:
         """Look again when an offer expires, or when the handler wants to."""
         now = time.time()
-        times = [o.expires.timestamp() - now + 0.5 for o in deal.offers if o.open and o.expires is not None]
+        times = [max(1.0, o.expires.timestamp() - now + 0.5) for o in deal.offers if o.open and o.expires is not None]  # clocks differ
         if seconds is not None:
             times.append(seconds)
         if times and self._loop is not None:
             work.timer = asyncio.get_running_loop().call_later(max(0.1, min(times)), self._wake, session)
 
-    def _failed(self, deal: Deal[T] | None, error: BaseException) -> None:
+    def _failed_in(self, session: str, error: BaseException) -> asyncio.Future[Any] | None:
+        work = self._work.get(session)
+        return self._failed(work.last if work is not None else None, error)
+
+    def _failed(self, deal: Deal[T] | None, error: BaseException) -> asyncio.Future[Any] | None:
+        """Tell on_error, or the log; what on_error waits for is returned."""
         if self._on_error is None:
             log.error("%s", f"in {deal.id}: {error}" if deal else error, exc_info=not isinstance(error, ParleyError))
-            return
+            return None
         try:
             answer = self._on_error(deal, error)
             if inspect.isawaitable(answer):
                 task = asyncio.ensure_future(answer)
                 task.add_done_callback(lambda t: t.cancelled() or t.exception())
+                return task
         except Exception:
             log.exception("on_error raised")
+        return None
 
 
 SERVING: weakref.WeakSet[Agent[Any]] = weakref.WeakSet()  # they look again when a test has moved the broker's clock
+
+
+def _end(work: _Work[Any], error: Exception) -> None:
+    """Tell who waits for a session that the agent has no part in it, or no more."""
+    for final in work.finals:
+        if not final.done():
+            final.set_exception(error)
 
 
 def _take(entries: list[JSON], snapshot: JSON) -> bool:

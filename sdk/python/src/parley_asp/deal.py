@@ -31,7 +31,10 @@ def fenced(text: str, by: str) -> str:
 
 @dataclass(frozen=True)
 class Offer(Generic[T]):
-    """An offer. ``raw`` are its terms as they came; ``terms`` are read by the author's model."""
+    """An offer. ``raw`` are its terms as they came; ``terms`` are read by the author's model. Where ``truncated``, you may not read all.
+
+    ``text`` is a sentence, which leaves out what is long.
+    """
 
     id: str
     by: str
@@ -44,16 +47,19 @@ class Offer(Generic[T]):
     binding: bool
     changes: Sequence[Mapping[str, Any]]
     model: type[T] | None = field(repr=False, default=None)
+    truncated: bool = False
 
     @cached_property
     def terms(self) -> T:
         """The terms as the author's model.
 
         Raises:
-            TermsError: they do not fit it, or there is no model.
+            TermsError: they do not fit it, you may not read all of them, or there is no model.
         """
         if not self.id:
             raise TermsError("no offer of the other side is open")
+        if self.truncated:
+            raise TermsError(f"the terms of {self.id} are cut, and you may not read its entry")
         if self.model is None:
             raise TermsError("this agent has no model of terms: Agent(terms=…), or read offer.raw")
         from pydantic import ValidationError
@@ -214,9 +220,12 @@ class Deal(Generic[T]):
         return tuple(self._offer(o) for o in self.view["offers"])
 
     def _offer(self, o: JSON) -> Offer[T]:
+        entry = entry_of(o["id"], self.entries) if o.get("truncated") else None
+        whole = _body(entry) if entry else {"subject": o.get("about", ""), "terms": o.get("terms", {})}
+        changes = ({"path": "terms", "to": whole.get("terms", {})},) if entry else tuple(o.get("changes", ()))  # which are cut, too
         return Offer(
-            o["id"], o["by"], o["mine"], o.get("about", ""), o.get("terms", {}), o["text"], o["status"], _time(o.get("expires")),
-            o["binding"], tuple(o.get("changes", ())), self.model,
+            o["id"], o["by"], o["mine"], whole.get("subject") or o.get("about", ""), whole.get("terms", {}), o["text"], o["status"],
+            _time(o.get("expires")), o["binding"], changes, self.model, bool(o.get("truncated")) and entry is None,
         )  # fmt: skip
 
     @property
@@ -319,18 +328,22 @@ class Deal(Generic[T]):
         return now.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
 
     def delegation(self, target: str, about: Offer[T] | str | None = None) -> Delegation:
-        """Your side's newest delegation to an agent, or its newest about an offer; it is false if there is none."""
+        """Your side's newest delegation to an agent, or its newest about an offer; it is false if there is none, or you took it back."""
         offer = about.id if isinstance(about, Offer) else about
         found = Delegation(target)
         newest = False  # so that what its target says belongs to it
         for e in self.entries:
             body = _body(e)
-            if e["performative"] == "DELEGATE" and _by(e) != target and body.get("targetAgent") == target:
+            ours = _by(e) != target and self._ours(e)
+            if e["performative"] == "DELEGATE" and ours and body.get("targetAgent") == target:
                 newest = offer is None or body.get("referenceId") == offer
                 if newest:
                     found = Delegation(
                         target, e["messageId"], _by(e), body.get("authority", ""), body.get("scope", ""), body.get("referenceId"), "offered"
                     )
+            elif e["performative"] == "WITHDRAW" and ours and newest and body.get("referenceId") == found.id:
+                if found.status != "done":  # what was checked stays checked
+                    found, newest = Delegation(target), False
             elif newest and _by(e) == target:
                 refers = body.get("referenceId") == found.id
                 if e["performative"] == "INFORM" and body.get("type") == "result":
@@ -362,7 +375,7 @@ class Deal(Generic[T]):
         found = Approval("", "")
         for e in self.entries:
             body = _body(e)
-            if e["performative"] == "ESCALATE" and body.get("referenceId") == offer.id and self._ours(_by(e)):
+            if e["performative"] == "ESCALATE" and body.get("referenceId") == offer.id and self._ours(e):
                 found = Approval(e["messageId"], "")
             elif e["performative"] == "INFORM" and body.get("type") == "resolution" and found.id:
                 data = body.get("data") or {}
@@ -376,20 +389,24 @@ class Deal(Generic[T]):
         """Whether an approved offer may be accepted, or would be but for a question about it."""
         return offer.mine or not offer.open or self.allows("ACCEPT", offer) or any(i.kind == "question" for i in self.open)
 
-    def _ours(self, agent: str) -> bool:
-        """Whether an agent speaks for the caller's side, as far as an organisation tells."""
-        return _host(agent) == _host(self.me)
+    def _ours(self, e: JSON) -> bool:
+        """Whether an entry is of the caller's side: of its principal, or of its organisation and of no other principal."""
+        mine = str(self.view["you"].get("onBehalfOf") or self.me)
+        side = str(e.get("integrity", {}).get("onBehalfOf") or _by(e))
+        others = [o["agentId"] for o in self.view["others"] if o["role"] in ("inviter", "invitee") and o["agentId"] != mine]
+        return side == mine or (_host(side) == _host(mine) and side not in others)
 
     def _decides(self, data: JSON, e: JSON) -> bool:
         """Whether a ruling ended the pause; of several that are needed, the last does."""
         return bool(data.get("decision")) and (e.get("integrity", {}).get("receipt", {}).get("state") != "ESCALATED")
 
     def text(self) -> str:
-        """The deal in sentences for a model; what the other side wrote is fenced."""
-        lines = [f"{self.purpose or 'A negotiation'}: {self.state}, {self.role}."]
-        for o in self.offers:
-            lines.append(o.text if o.mine else fenced(f"{o.text}\n{dumps(o.raw).decode()}", o.by))
-        lines += [i.text if i.by == self.me else fenced(i.text, i.by) for i in self.open]
+        """The deal in sentences for a model. What is quoted is fenced, also what you said: it may have words of the other side."""
+        lines = [f"A negotiation: {self.state}, {self.role}."]
+        if self.purpose:
+            lines.append(fenced(self.purpose, "the invitation"))
+        lines += [fenced(f"{o.text}\n{dumps(o.raw).decode()}" + ("\n(cut)" if o.truncated else ""), o.by) for o in self.offers]
+        lines += [fenced(i.text, i.by) for i in self.open]
         return "\n".join(lines)
 
 
@@ -402,6 +419,11 @@ def _time(text: str | None) -> datetime | None:
         return None
     seconds, _, fraction = text.removesuffix("Z").partition(".")
     return datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00")
+
+
+def entry_of(offer: str, entries: Sequence[JSON]) -> JSON | None:
+    """The entry that made an offer; None if it is not among those that the caller may read."""
+    return next((e for e in entries if e["performative"] in ("PROPOSE", "COUNTER") and _body(e).get("proposalId") == offer), None)
 
 
 def _by(entry: JSON) -> str:

@@ -183,6 +183,16 @@ class Unavailable(Refusal):
     code = "unavailable"
 
 
+LASTING = (TermsError, NotAllowed, LoopError, UnknownSession, AuthorityExceeded)  # follow from a session, and come again
+
+
+def passes(error: BaseException) -> bool:
+    """Whether the same may go well later, without anybody's doing."""
+    return isinstance(error, NoAnswer) or (
+        isinstance(error, Refusal) and (error.retryable or error.code in ("unavailable", "rate_limited"))
+    )
+
+
 _CLASSES: dict[str, type[Refusal]] = {c.code: c for c in Refusal.__subclasses__()}
 
 

@@ -46,7 +46,12 @@ class Agent(Generic[T]):
         return cls(**_async.options_from_env(), terms=terms, schema=schema, floats=floats, traceparent=traceparent)
 
     def _do(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        asked = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return asked.result()
+        except BaseException:  # such as KeyboardInterrupt
+            asked.cancel()
+            raise
 
     def on_turn(self, handler: Any) -> Any:
         """Decide when the session waits for you, your offer lapsed, or something is agreed."""
@@ -61,19 +66,19 @@ class Agent(Generic[T]):
         return self._on("check", handler)
 
     def _on(self, kind: str, handler: Any) -> Any:
-        async def decide(deal: Deal[T]) -> Any:
-            return await asyncio.to_thread(handler, deal)
+        async def called(*args: Any) -> Any:
+            return await asyncio.to_thread(handler, *args)
 
-        getattr(self._agent, f"on_{kind}")(decide)
+        getattr(self._agent, f"on_{kind}")(called)
         return handler
 
     def on_refused(self, handler: Any) -> Any:
         """Hear of a refusal that deciding again does not mend."""
-        return self._agent.on_refused(handler)
+        return self._on("refused", handler)
 
     def on_error(self, handler: Any) -> Any:
         """Hear of what a handler raised, or of a decision that is not allowed."""
-        return self._agent.on_error(handler)
+        return self._on("error", handler)
 
     def __enter__(self) -> Agent[T]:
         self._do(self._agent.__aenter__())
@@ -89,9 +94,17 @@ class Agent(Generic[T]):
         self._thread.join()
         self._loop.close()
 
+    def run(self) -> None:
+        """Serve all sessions until interrupted."""
+        self._do(self._agent.run())
+
     def negotiate(self, with_: str, subject: str, first: T | Mapping[str, Any] | Propose | None = None, **options: Any) -> Deal[T]:
         """Invite an agent, make the first offer, and let ``on_turn`` decide until the session is over."""
         return self._do(self._agent.negotiate(with_, subject, first, **options))
+
+    def open(self, with_: str, subject: str, first: T | Mapping[str, Any] | Propose | None = None, **options: Any) -> str:
+        """Invite an agent, and return the session; ``reduce`` makes the first offer."""
+        return self._do(self._agent.open(with_, subject, first, **options))
 
     def tender(
         self, agents: Sequence[str], subject: str, first: T | Mapping[str, Any] | Propose | None = None, **options: Any

@@ -18,7 +18,7 @@ from typing import Any
 from ._json import JSON, loads
 from .agent import Agent
 from .deal import Deal
-from .errors import ParleyError
+from .errors import LASTING, ParleyError, passes
 
 TOLERANCE = 300  # seconds between the call's clock and this one
 _LARGEST = 64 << 10  # bytes of a call
@@ -65,9 +65,29 @@ async def handle(agent: Agent[Any], secret: str, headers: Mapping[str, str], bod
     """Answer a call: decide in its session until there is nothing to do.
 
     Raises:
-        Forged: answer 401. After any other error answer 5xx: the call comes again.
+        Forged: answer 401.
+        TermsError, NotAllowed, LoopError: answer 204. They follow from the session, so the same call would end alike. So it is after
+            UnknownSession and AuthorityExceeded: the agent has no part in it.
+        Exception: answer 503 after any other, and the call comes again.
     """
     return await agent.reduce(str(verify(secret, headers, body)["sessionId"]))
+
+
+async def _status(agent: Agent[Any], secret: str, headers: Mapping[str, str], body: bytes) -> int:
+    """Answer a call, and say how. What lasts goes to on_error; what is no ParleyError is raised, so that the call comes again."""
+    session = ""
+    try:
+        session = str(verify(secret, headers, body)["sessionId"])
+        await agent.reduce(session)
+    except Forged:
+        return 401
+    except ParleyError as error:
+        if passes(error):
+            return 503
+        if told := agent._failed_in(session, error):
+            await asyncio.wait([told])
+        return 204 if isinstance(error, LASTING) else 503
+    return 204
 
 
 Scope = dict[str, Any]
@@ -88,22 +108,19 @@ class asgi:
         body, more = b"", True
         while more and len(body) <= _LARGEST:
             part = await receive()
+            if part["type"] == "http.disconnect":
+                return
             body, more = body + part.get("body", b""), part.get("more_body", False)
         status = 413 if len(body) > _LARGEST else 204
         if status == 204:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            try:
-                await handle(self._agent, self._secret, headers, body)
-            except Forged:
-                status = 401
-            except ParleyError:
-                status = 503
+            status = await _status(self._agent, self._secret, headers, body)
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
 
 def lambda_handler(make: Callable[[], Agent[Any]], secret: str) -> Callable[[JSON, Any], JSON]:
-    """A handler of AWS Lambda behind a function URL; ``make`` makes the agent of one call."""
+    """A handler of AWS Lambda behind a function URL; ``make`` makes the agent of one call, after which it is closed."""
     _key(secret)  # raises
 
     def answer(event: JSON, _context: Any) -> JSON:
@@ -113,12 +130,7 @@ def lambda_handler(make: Callable[[], Agent[Any]], secret: str) -> Callable[[JSO
         async def once() -> int:
             agent = make()
             try:
-                await handle(agent, secret, event.get("headers") or {}, body)
-                return 204
-            except Forged:
-                return 401
-            except ParleyError:
-                return 503
+                return await _status(agent, secret, event.get("headers") or {}, body)
             finally:
                 await agent.close()
 

@@ -45,6 +45,8 @@ export interface Parked {
   readonly state: string;
   /** The agents that it waits for. */
   readonly waiting: readonly string[];
+  /** What a handler threw, or what is refused; then `state` is empty, and the next `resume` tries again. */
+  readonly error?: unknown;
 }
 
 /** The tool, and what goes on with its calls. */
@@ -85,9 +87,13 @@ export function negotiate<T, I>(agent: Agent<T>, opens: (input: I, key: string) 
             result({ type: 'error-text', value: error.message });
             continue;
           }
-          const deal = await agent.reduce(session);
-          if (deal.over) result({ type: 'json', value: resultOf(deal) });
-          else parked.push({ toolCallId, sessionId: deal.id, state: deal.state, waiting: deal.view.waiting?.for ?? [] });
+          try {
+            const deal = await agent.reduce(session);
+            if (deal.over) result({ type: 'json', value: resultOf(deal) });
+            else parked.push({ toolCallId, sessionId: session, state: deal.state, waiting: deal.view.waiting?.for ?? [] });
+          } catch (error) { // which keeps the results of the others from nobody
+            parked.push({ toolCallId, sessionId: session, state: '', waiting: [], error });
+          }
         }
         if (content.length > 0) next.push({ role: 'tool', content });
       }

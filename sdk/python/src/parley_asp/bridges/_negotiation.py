@@ -6,7 +6,7 @@ framework's run is parked meanwhile. It may call again, also after a crash: the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError, create_model
@@ -14,10 +14,13 @@ from pydantic import BaseModel, Field, ValidationError, create_model
 from .._json import JSON, dumps, plain
 from ..agent import Agent
 from ..deal import Deal, fenced
-from ..errors import ParleyError, Refusal, SignatureInvalid, Unauthorized, VersionUnsupported
+from ..errors import LASTING, ParleyError, Refusal, SignatureInvalid, TermsError, Unauthorized, VersionUnsupported
 
 NAME = "negotiate"
 ABOUT = "Negotiate with another agent until you agree or not. You may have to wait for it. You get what came of it."
+
+
+_PROGRAM = (Unauthorized, SignatureInvalid, VersionUnsupported)  # what is said to the program itself, and to no model
 
 
 class Negotiations:
@@ -45,16 +48,49 @@ class Negotiations:
             NotStarted: the request, or the invitation, is refused: tell the model.
             Refusal: the program itself is refused, such as when its token has expired. The negotiation may be under way.
         """
+        return await self._agent.reduce(await self._begin(arguments))
+
+    async def _begin(self, arguments: Mapping[str, Any]) -> str:
         try:
             asked: Any = self.request.model_validate(arguments)
-            session = await self._agent.open(
+            return await self._agent.open(
                 asked.counterparty, asked.subject, asked.terms, mode=self._mode, key=self._key, policy=self._policy
             )
-        except (Unauthorized, SignatureInvalid, VersionUnsupported):
+        except _PROGRAM:
             raise
-        except (ValidationError, Refusal) as error:
+        except (ValidationError, TermsError, Refusal) as error:
             raise NotStarted(str(error)) from None
-        return await self._agent.reduce(session)
+
+    async def tried(self, arguments: Mapping[str, Any]) -> Deal[Any] | str:
+        """Look, or say for a model why not. An error by what the other side said goes to ``on_error``: it may have its words.
+
+        Raises:
+            Exception: anything else, which may pass: look again later.
+        """
+        session = ""
+        try:
+            session = await self._begin(arguments)
+            return await self._agent.reduce(session)
+        except NotStarted as error:
+            return f"It does not begin: {error}"
+        except Exception as error:
+            if not isinstance(error, LASTING):
+                raise
+            self._agent._failed_in(session, error)
+            return f"It is under way, but deciding failed ({type(error).__name__}): the same call goes on with it."
+
+    async def each(self, asked: Sequence[Mapping[str, Any]]) -> list[Deal[Any] | str]:
+        """Try several; the first error is raised once all were looked at."""
+        found: list[Deal[Any] | str] = []
+        failed: Exception | None = None
+        for arguments in asked:
+            try:
+                found.append(await self.tried(arguments))
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return found
 
 
 class NotStarted(ParleyError):

@@ -23,7 +23,8 @@ from agents import FunctionTool, RunState
 from agents.tool_context import ToolContext
 
 from .._json import JSON, dumps
-from ._negotiation import ABOUT, NAME, Negotiations, NotStarted, told
+from ..deal import Deal
+from ._negotiation import ABOUT, NAME, Negotiations, told
 
 
 class Negotiation(Negotiations):
@@ -41,28 +42,25 @@ class Negotiation(Negotiations):
         )
 
     async def _call(self, context: ToolContext[Any], arguments: str) -> str:
-        try:
-            return dumps(told(await self.look(_arguments(arguments)))).decode()
-        except NotStarted as error:
-            return f"It does not begin: {error}"
+        found = await self.tried(_arguments(arguments))
+        return found if isinstance(found, str) else dumps(told(found)).decode()
 
     async def _waits(self, context: Any, arguments: Mapping[str, Any], call_id: str) -> bool:
-        try:
-            return not (await self.look(arguments)).over
-        except NotStarted:
-            return False  # the call says why
+        return _waits(await self.tried(arguments))
 
     async def resume(self, state: RunState[Any, Any]) -> bool:
         """Let each call of the tool go on whose negotiation is over; reports whether all are."""
-        over = True
-        for item in state.get_interruptions():
-            if item.tool_name != NAME:
-                continue
-            if await self._waits(None, _arguments(item.arguments), ""):
-                over = False
-            else:
+        ours = [item for item in state.get_interruptions() if item.tool_name == NAME]
+        waits = [_waits(found) for found in await self.each([_arguments(item.arguments) for item in ours])]
+        for item, waiting in zip(ours, waits, strict=True):
+            if not waiting:
                 state.approve(item)
-        return over
+        return not any(waits)
+
+
+def _waits(found: Deal[Any] | str) -> bool:
+    """Whether a call waits for its negotiation; one that failed does not, and says why."""
+    return isinstance(found, Deal) and not found.over
 
 
 def _arguments(text: str | None) -> JSON:

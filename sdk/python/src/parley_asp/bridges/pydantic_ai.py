@@ -20,6 +20,7 @@ from pydantic_ai import CallDeferred, DeferredToolRequests, DeferredToolResults,
 from pydantic_ai.messages import ToolCallPart
 
 from .._json import JSON
+from ..deal import Deal
 from ._negotiation import ABOUT, NAME, Negotiations, NotStarted, outcome, told
 
 
@@ -41,17 +42,15 @@ class Negotiation(Negotiations):
         return told(deal)
 
     async def resume(self, requests: DeferredToolRequests) -> DeferredToolResults | None:
-        """The results of all calls of the tool, once every negotiation is over.
+        """The results of all calls of the tool, once every negotiation is over; of one that failed, why.
 
         Calls of other tools among the requests are the program's: add their results.
         """
-        results: dict[str, Any] = {}
-        for call in requests.calls:
-            if call.tool_name == NAME:
-                deal = await self.look(_arguments(call))
-                if not deal.over:
-                    return None
-                results[call.tool_call_id] = told(deal)
+        calls = [call for call in requests.calls if call.tool_name == NAME]
+        found = await self.each([_arguments(call) for call in calls])
+        if any(isinstance(f, Deal) and not f.over for f in found):
+            return None
+        results: dict[str, Any] = {call.tool_call_id: f if isinstance(f, str) else told(f) for call, f in zip(calls, found, strict=True)}
         return DeferredToolResults(calls=results)
 
 
