@@ -464,19 +464,25 @@ func TestSignsOut(t *testing.T) {
 	}
 }
 
-// TestTwoHumans has a second human enrol in a browser in which another's page is open: each has news.
+// TestTwoHumans has a human of another organisation enrol in a browser in which a page is open: what the first human is
+// told nothing of, the second one has at once.
 func TestTwoHumans(t *testing.T) {
 	w := newWorld(t, testkit.Options{})
+	const carol performatives.Agent = "human://clouds.example/carol"
+	w.registers(carol)
 	first := w.enters(alice, "")
 	first.reads(".live", "live")
 	second, closes := first.tab()
 	defer closes()
 	second.opens("login?out")
-	second.do(chromedp.SendKeys(css("#code"), w.code(bob)), chromedp.SendKeys(css("#name"), "test"), chromedp.Click(css("form button.primary")))
+	second.do(chromedp.SendKeys(css("#code"), w.code(carol)), chromedp.SendKeys(css("#name"), "test"), chromedp.Click(css("form button.primary")))
 	second.sees(".queue")
 	second.reads(".live", "live")
-	_, _, id := w.asks("Enterprise plan", "high", plan)
-	second.sees(`.row[data-id="` + id + `"]`)
+	buyer, seller := w.opens("Offer an enterprise plan")
+	w.said(buyer.Propose(w.Ctx, client.Proposal{ID: "p1", Type: "service-agreement", Subject: "Enterprise plan", Terms: plan}))
+	asked, err := seller.Escalate(w.Ctx, client.Escalation{Reason: client.AuthorityLimit, Urgency: "high", About: "p1", Context: "It is below our price"})
+	testkit.Must(t, err)
+	second.sees(`.row[data-id="` + string(asked.Message) + `"]`)
 }
 
 // TestNewsDuringAClick has the queue change between the press and the release of a click.
