@@ -9,7 +9,6 @@ import (
 	"github.com/parley-asp/parley/broker/sessionlist"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
-	"github.com/parley-asp/parley/session/agreement/inclusion"
 )
 
 // afterAnEnd is when to ask again, where nobody knows when there will be room.
@@ -79,9 +78,9 @@ func (b *Broker) neverEnded(ctx context.Context, id performatives.SessionID) err
 	if !b.o.Expire {
 		return nil
 	}
-	end, err := b.parts.Store.Last(ctx, api.LogStream, api.Leaf(string(inclusion.Session), string(id)))
-	if err == nil && end != nil {
-		err = session.NoSuchSession()
+	ended, err := b.parts.Ledger.Ended(ctx, id)
+	if ended {
+		return session.NoSuchSession()
 	}
 	return err
 }

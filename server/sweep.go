@@ -10,7 +10,6 @@ import (
 	"github.com/parley-asp/parley/broker/approvals"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
-	"github.com/parley-asp/parley/session/agreement/inclusion"
 )
 
 // Sweeps take a small part of the time.
@@ -82,6 +81,5 @@ func (b *Broker) gone(ctx context.Context, id performatives.SessionID) (bool, er
 	if err != nil || archived != nil {
 		return false, err
 	}
-	end, err := b.Parts.Store.Last(ctx, api.LogStream, api.Leaf(string(inclusion.Session), string(id)))
-	return end != nil, err
+	return b.Parts.Ledger.Ended(ctx, id)
 }

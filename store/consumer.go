@@ -235,6 +235,26 @@ func (q *Queue) Fetch(n int, wait time.Duration) (all []Delivery, err error) {
 	return all, nil
 }
 
+// Take waits for one message; found is false if none comes in time.
+func (q *Queue) Take(ctx context.Context, wait time.Duration) (d Delivery, found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	batch, err := q.c.Fetch(1, jetstream.FetchContext(ctx))
+	if err != nil {
+		return d, false, err
+	}
+	for m := range batch.Messages() {
+		if d, err = q.delivery(m); err != nil {
+			return d, false, err
+		}
+		found = true
+	}
+	if err := batch.Error(); err != nil && !found && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
+		return d, false, err
+	}
+	return d, found, nil
+}
+
 // Next is the first message of the queue's stream and subject from a sequence on, nil where there is none.
 func (q *Queue) Next(ctx context.Context, sequence uint64) (*Message, error) {
 	return found(q.shard)(q.stream.GetMsg(ctx, sequence, jetstream.WithGetMsgSubject(q.subject)))

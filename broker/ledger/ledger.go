@@ -186,6 +186,12 @@ func (l *Ledger) Append(ctx context.Context, kind inclusion.Kind, id string, ses
 	return ctx.Err()
 }
 
+// Ended reports whether the log has the end of a session.
+func (l *Ledger) Ended(ctx context.Context, id performatives.SessionID) (bool, error) {
+	end, err := l.o.Store.Last(ctx, api.LogStream, api.Leaf(string(inclusion.Session), string(id)))
+	return end != nil, err
+}
+
 // integrate adds the next leaf of the stream to the tree.
 func (l *Ledger) integrate(m store.Message, _ bool) {
 	l.mu.Lock()

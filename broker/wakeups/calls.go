@@ -54,29 +54,54 @@ func (w *Wakeups) follow(ctx context.Context, at string, r *row) {
 	for {
 		queue, err := w.queue(ctx, r)
 		if err == nil {
-			var stop func(context.Context)
-			slots, failed := make(chan struct{}, maxUnderWay), &failing{due: map[performatives.SessionID]time.Time{}}
-			stop, err = queue.Consume(pullExpiry, maxUnderWay, func(d store.Delivery) {
-				slots <- struct{}{}
-				goes := w.work.Go(func(context.Context) {
-					defer func() { <-slots }()
-					w.deliver(ctx, at, r, d, failed)
-				})
-				if !goes {
-					<-slots
-				}
-			})
-			if err == nil {
-				<-ctx.Done()
-				stop(ctx)
-				return
-			}
+			err = w.serve(ctx, queue, at, r)
+		}
+		if ctx.Err() != nil {
+			return
 		}
 		w.o.Log.Warn("wakeup", zap.String("agent", string(r.Agent)), zap.Error(err))
 		if background.Pause(ctx, shortest) != nil {
 			return
 		}
 	}
+}
+
+// serve makes the calls of a row. An entry is taken only when there is room for its call, so that no other broker waits for it.
+func (w *Wakeups) serve(ctx context.Context, queue *store.Queue, at string, r *row) error {
+	slots, failed := make(chan struct{}, maxUnderWay), &failing{due: map[performatives.SessionID]time.Time{}}
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		d, found, err := queue.Take(ctx, pullExpiry)
+		goes := found && w.work.Go(func(context.Context) {
+			defer func() { <-slots }()
+			defer held(d)()
+			w.deliver(ctx, at, r, d, failed)
+		})
+		if !goes {
+			<-slots
+		}
+		if found && !goes { // to whoever is there then
+			err = d.Later(shortest)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// held keeps an entry until end is called: its call may have to wait for those of other rows.
+func held(d store.Delivery) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for background.Pause(ctx, ackWait/2) == nil {
+			d.Progress() //nolint:errcheck // then it comes again
+		}
+	}()
+	return cancel
 }
 
 // deliver makes one call, or has it come again.

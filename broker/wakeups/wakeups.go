@@ -55,7 +55,7 @@ const (
 	giveUp      = 72 * time.Hour  // after an entry was delivered
 	shortest    = time.Second     // pause before a call is repeated; it doubles
 	longest     = time.Hour
-	ackWait     = 4 * Attempt // some wait until the calls before them end
+	ackWait     = 2 * Attempt
 	pullExpiry  = 5 * time.Second
 )
 
