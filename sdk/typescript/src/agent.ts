@@ -24,6 +24,7 @@ const soon = 1000; // milliseconds that the broker has to answer negotiate, howe
 const quietFor = 2000; // milliseconds without an entry, after which negotiate asks for the end of the session
 const endSeconds = 10; // that it waits for one at a time
 const mostEnds = 16; // sessions whose ends are waited for at once
+const mostToTell = 2000; // milliseconds that a wake-up call waits for onError
 const firstPause = 200;
 const longestPause = 10_000;
 const noPart = ['unknown_session', 'authority_exceeded'] as const; // of who may not read a session, or no more: a delegation ends
@@ -281,7 +282,7 @@ export class Agent<T> {
       return !this.#stop.signal.aborted; // or what was decided was not said
     } catch (error) {
       if (later(error)) return false;
-      if (!work.lost) this.#fail(error, work.last);
+      if (!work.lost) await this.#within(this.#fail(error, work.last), mostToTell);
       // What follows from the session would be thrown again. What else is thrown, such as of a database or a token, may pass.
       return work.lost || [TermsError, NotAllowed, LoopError].some((lasts) => error instanceof lasts);
     }
@@ -301,7 +302,7 @@ export class Agent<T> {
         if (this.#stop.signal.aborted) return;
         swept = false;
         if (!later(error)) {
-          this.#fail(error, undefined);
+          void this.#fail(error, undefined);
           if (cursor === undefined) throw error; // such as a wrong token: it was never right
         }
         await this.#pause(((error as Refusal).retryAfter ?? 1) * 1000);
@@ -381,6 +382,7 @@ export class Agent<T> {
     work.running = true;
     while (work.woken && !this.#stop.signal.aborted) {
       work.woken = false;
+      let again = false;
       await this.#slots.enter();
       try {
         await this.#reduce(session, work);
@@ -390,12 +392,12 @@ export class Agent<T> {
           this.#lose(session, work, error);
           break;
         }
-        if (error instanceof NoAnswer) work.woken = true;
-        else this.#fail(error, work.last);
+        if (error instanceof NoAnswer) work.woken = again = true;
+        else void this.#fail(error, work.last);
       } finally {
         this.#slots.leave();
       }
-      if (work.woken) await this.#pause(firstPause);
+      if (again) await this.#pause(firstPause);
     }
     work.running = false;
     this.#forget(session, work);
@@ -659,12 +661,12 @@ export class Agent<T> {
     work.timer = setTimeout(() => this.#wake(session), Math.min(Math.max(100, Math.min(...times)), 2 ** 31 - 1));
   }
 
-  #fail(error: unknown, deal: Deal<T> | undefined): void {
+  async #fail(error: unknown, deal: Deal<T> | undefined): Promise<void> {
     try {
-      if (this.#failed) void Promise.resolve(this.#failed(error, deal)).catch((e: unknown) => console.error('parley: onError failed', e));
-      else console.error(`parley: ${deal ? `in ${deal.id}: ` : ''}`, error instanceof Refusal ? error.message : error); // its details may be secret
+      if (this.#failed) await this.#failed(error, deal);
+      else console.error(`parley: ${deal ? `in ${deal.id}: ` : ''}`, loggable(error));
     } catch (e) {
-      console.error('parley: onError failed', e);
+      console.error('parley: onError failed', loggable(e));
     }
   }
 }
@@ -692,6 +694,11 @@ class Slots {
 function offerOf(first: Terms | Act | undefined, subject: string): Act | undefined {
   if (first === undefined || first === null) return undefined;
   return checked(typeof first === 'object' && 'performative' in first && 'fills' in first ? first : propose(first, { subject }));
+}
+
+/** An error without members, which may be secret, such as the details of a refusal. */
+function loggable(error: unknown): unknown {
+  return error instanceof ParleyError ? error.message : error instanceof Error ? error.stack : error;
 }
 
 /** Whether the same may be answered, or accepted, later. */

@@ -21,7 +21,7 @@ export async function sealed(draft: Draft, session: string, messageId: string, s
   const digests: Record<string, string> = {};
   const opens: NonNullable<Draft['opens']> = {};
   for (const name of names) {
-    const value = draft.body[name];
+    const value = JSON.parse(JSON.stringify(draft.body[name])) as unknown; // as it is sent, such as a Date
     const signed = await signer.sign(encoder.encode(`parley seal salt\n${session}\n${messageId}\n${canonical([name, value])}`));
     const salt = toBase64(await sha256(signed));
     digests[name] = await digestOf(encoder.encode(canonical([salt, name, value])));

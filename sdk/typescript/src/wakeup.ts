@@ -91,10 +91,14 @@ export function nodeWakeupHandler<T>(agent: Agent<T>, o: { secret: string }): (r
 /** The parts of a stream, as not all runtimes iterate over one. */
 async function* partsOf(stream: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
   const reader = stream?.getReader();
-  for (;;) {
-    const part = await reader?.read();
-    if (part?.value === undefined) return;
-    yield part.value;
+  try {
+    for (;;) {
+      const part = await reader?.read();
+      if (part?.value === undefined) return;
+      yield part.value;
+    }
+  } finally {
+    await reader?.cancel();
   }
 }
 

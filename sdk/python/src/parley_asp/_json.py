@@ -35,6 +35,14 @@ def dumps(value: Any) -> bytes:
         raise TermsError(f"{error}: send it as text") from None
 
 
+def told(value: Any) -> str:
+    """Write what others said for people and models, who may also read numbers that would be sent as text."""
+    try:
+        return dumps(value).decode()
+    except TermsError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=float)
+
+
 def encode(value: Any) -> bytes:
     """Write JSON that nobody signs, which is quicker than its RFC 8785 form.
 

@@ -621,7 +621,7 @@ class Agent(Generic[T]):
         act = sealed(deal.id, act, message_id, self._transport.signer)
         if not await self._freshly(lambda: self._transport.say(deal.id, act, deal.view["head"], message_id, trace)):
             found: JSON = {"messages": ()}
-            with suppress(Refusal):  # what may not be read is taken as said
+            with suppress(UnknownSession, AuthorityExceeded):  # what may not be read is taken as said
                 found = await self._ask("session.messages", {"sessionId": deal.id, "messageId": message_id})
             if any(e["sender"]["agentId"] != deal.me for e in found["messages"]):
                 raise ChainConflict("somebody else has used its id: decide again")

@@ -14,7 +14,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from ._json import JSON, dumps
+from ._json import JSON, told
 from .errors import TermsError
 from .execution import Disputed, Obligation
 
@@ -405,7 +405,7 @@ class Deal(Generic[T]):
         lines = [f"A negotiation: {self.state}, {self.role}."]
         if self.purpose:
             lines.append(fenced(self.purpose, "the invitation"))
-        lines += [fenced(f"{o.text}\n{dumps(o.raw).decode()}" + ("\n(cut)" if o.truncated else ""), o.by) for o in self.offers]
+        lines += [fenced(f"{o.text}\n{told(o.raw)}" + ("\n(cut)" if o.truncated else ""), o.by) for o in self.offers]
         lines += [fenced(i.text, i.by) for i in self.open]
         return "\n".join(lines)
 

@@ -183,7 +183,7 @@ class Unavailable(Refusal):
     code = "unavailable"
 
 
-LASTING = (TermsError, NotAllowed, LoopError, UnknownSession, AuthorityExceeded)  # follow from a session, and come again
+LASTING = (TermsError, NotAllowed, LoopError)  # follow from a session, and come again
 
 
 def passes(error: BaseException) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from .._json import JSON, dumps, plain
+from .._json import JSON, plain
+from .._json import told as written
 from ..agent import Agent
 from ..deal import Deal, fenced
 from ..errors import LASTING, ParleyError, Refusal, SignatureInvalid, TermsError, Unauthorized, VersionUnsupported
@@ -106,5 +107,5 @@ def outcome(deal: Deal[Any]) -> JSON:
 
 def told(deal: Deal[Any]) -> JSON:
     """The same for a model: terms that the other side wrote are fenced as data."""
-    agreed = fenced(dumps(deal.agreed.raw).decode(), deal.agreed.by) if deal.over and deal.agreed else None
+    agreed = fenced(written(deal.agreed.raw), deal.agreed.by) if deal.over and deal.agreed else None
     return {**outcome(deal), "agreed": agreed}
