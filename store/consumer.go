@@ -235,25 +235,29 @@ func (q *Queue) Fetch(n int, wait time.Duration) (all []Delivery, err error) {
 	return all, nil
 }
 
-// Take waits for one message; found is false if none comes in time.
-func (q *Queue) Take(ctx context.Context, wait time.Duration) (d Delivery, found bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	batch, err := q.c.Fetch(1, jetstream.FetchContext(ctx))
-	if err != nil {
-		return d, false, err
-	}
-	for m := range batch.Messages() {
-		if d, err = q.delivery(m); err != nil {
-			return d, false, err
-		}
-		found = true
-	}
-	if err := batch.Error(); err != nil && !found && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, context.DeadlineExceeded) {
-		return d, false, err
-	}
-	return d, found, nil
+// A Receiver takes one message after the other, and asks for the next only when it is wanted.
+type Receiver struct {
+	q  *Queue
+	in jetstream.MessagesContext
 }
+
+// Receive opens a receiver until Stop. A broker that dies asks for no more after the expiry.
+func (q *Queue) Receive(expiry time.Duration) (*Receiver, error) {
+	in, err := q.c.Messages(jetstream.PullExpiry(expiry), jetstream.PullMaxMessages(1), jetstream.WithMessagesErrOnMissingHeartbeat(false))
+	return &Receiver{q, in}, err
+}
+
+// Next waits for a message.
+func (r *Receiver) Next(ctx context.Context) (Delivery, error) {
+	m, err := r.in.Next(jetstream.NextContext(ctx))
+	if err != nil {
+		return Delivery{}, err
+	}
+	return r.q.delivery(m)
+}
+
+// Stop ends the receiver.
+func (r *Receiver) Stop() { r.in.Stop() }
 
 // Next is the first message of the queue's stream and subject from a sequence on, nil where there is none.
 func (q *Queue) Next(ctx context.Context, sequence uint64) (*Message, error) {

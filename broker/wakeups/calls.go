@@ -19,34 +19,66 @@ import (
 	"github.com/parley-asp/parley/store"
 )
 
-// failing are the sessions of a row of which an entry is told again, and when at the earliest. What comes shortly before
-// then needs no call of its own: that one is about the session as it is by then.
+// failing are the sessions of a row of which an entry is told again. What comes shortly before then is merged into it: its
+// call is about the session as it is by then, since the first of them.
 type failing struct {
 	mu  sync.Mutex
-	due map[performatives.SessionID]time.Time
+	due map[performatives.SessionID]again
 }
 
-// waits reports whether another entry of a session is told again shortly.
-func (f *failing) waits(id performatives.SessionID) bool {
+// again is an entry that is told again.
+type again struct {
+	entry uint64    // its sequence in the stream
+	since uint64    // the first of those that were merged into it
+	came  time.Time // after which it is given up
+	at    time.Time
+}
+
+// merges takes an entry into another one that is told again within a second. An old one would be given up too soon.
+func (f *failing) merges(id performatives.SessionID, d store.Delivery, since uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	wait := time.Until(f.due[id])
-	return wait > 0 && wait <= shortest
+	other := f.due[id]
+	wait := time.Until(other.at)
+	if other.entry == d.Sequence || wait <= 0 || wait > shortest || d.Time.Sub(other.came) > giveUp/2 {
+		return false
+	}
+	other.since = min(other.since, since)
+	f.due[id] = other
+	return true
 }
 
-// later reports whether an entry is to be told again after a delay, because no other one of its session is before.
-func (f *failing) later(id performatives.SessionID, delay time.Duration) bool {
+// later notes that an entry is told again after a delay.
+func (f *failing) later(id performatives.SessionID, d store.Delivery, since uint64, delay time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	if due := f.due[id]; now.Before(due) && !due.After(now.Add(delay)) {
-		return false
+	if other, is := f.due[id]; is {
+		since = min(since, other.since)
 	}
 	if len(f.due) >= maxPending {
-		maps.DeleteFunc(f.due, func(_ performatives.SessionID, due time.Time) bool { return now.After(due) })
+		maps.DeleteFunc(f.due, func(_ performatives.SessionID, a again) bool { return now.After(a.at.Add(ackWait)) })
 	}
-	f.due[id] = now.Add(delay)
-	return true
+	f.due[id] = again{d.Sequence, since, d.Time, now.Add(delay)}
+}
+
+// since is the first entry that a call is about.
+func (f *failing) since(id performatives.SessionID, d store.Delivery, own uint64) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if other := f.due[id]; other.entry == d.Sequence {
+		return min(own, other.since)
+	}
+	return own
+}
+
+// done forgets an entry that is not told again.
+func (f *failing) done(id performatives.SessionID, d store.Delivery) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.due[id].entry == d.Sequence {
+		delete(f.due, id)
+	}
 }
 
 // follow makes the calls of a row until it ends.
@@ -68,27 +100,28 @@ func (w *Wakeups) follow(ctx context.Context, at string, r *row) {
 
 // serve makes the calls of a row. An entry is taken only when there is room for its call, so that no other broker waits for it.
 func (w *Wakeups) serve(ctx context.Context, queue *store.Queue, at string, r *row) error {
-	slots, failed := make(chan struct{}, maxUnderWay), &failing{due: map[performatives.SessionID]time.Time{}}
+	in, err := queue.Receive(pullExpiry)
+	if err != nil {
+		return err
+	}
+	defer in.Stop()
+	slots, failed := make(chan struct{}, maxUnderWay), &failing{due: map[performatives.SessionID]again{}}
 	for {
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		d, found, err := queue.Take(ctx, pullExpiry)
-		goes := found && w.work.Go(func(context.Context) {
+		d, err := in.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if !w.work.Go(func(context.Context) {
 			defer func() { <-slots }()
 			defer held(d)()
 			w.deliver(ctx, at, r, d, failed)
-		})
-		if !goes {
-			<-slots
-		}
-		if found && !goes { // to whoever is there then
-			err = d.Later(shortest)
-		}
-		if err != nil {
-			return err
+		}) {
+			return d.Later(shortest) // to whoever is there then
 		}
 	}
 }
@@ -106,12 +139,13 @@ func held(d store.Delivery) (end func()) {
 
 // deliver makes one call, or has it come again.
 func (w *Wakeups) deliver(ctx context.Context, at string, r *row, d store.Delivery, failed *failing) {
-	id := sessionOf(d)
+	id := performatives.SessionID(d.Subject[strings.LastIndexByte(d.Subject, '.')+1:])
 	log := w.o.Log.With(zap.String("agent", string(r.Agent)), zap.String("subject", d.Subject))
-	var over bool
-	var err error
-	if !failed.waits(id) {
-		over, err = w.call(ctx, r, id, d)
+	over := false
+	entry, err := api.ReadEntry(d.Data, nil)
+	if err == nil && !failed.merges(id, d, entry.Sequence) {
+		since := failed.since(id, d, entry.Sequence)
+		over, err = w.call(ctx, r, api.WakeupCall{Type: api.WakeupType, Hash: entry.Hash, At: d.Time.UTC(), Agent: r.Agent, Session: id, Since: since})
 	}
 	age := w.o.Now().Sub(d.Time)
 	switch {
@@ -122,31 +156,26 @@ func (w *Wakeups) deliver(ctx context.Context, at string, r *row, d store.Delive
 			err = d.Later(shortest) // to what is set now
 		}
 	case err == nil:
+		failed.done(id, d)
 		err = d.Ack()
 	case age > giveUp:
 		log.Warn("wakeup: given up", zap.Error(err))
+		failed.done(id, d)
 		err = d.Ack()
 	default:
 		log.Info("wakeup: attempt failed", zap.Error(err))
-		if delay := min(max(age, shortest), longest); failed.later(id, delay) {
-			err = d.Later(delay)
-		} else {
-			err = d.Ack()
-		}
+		delay := min(max(age, shortest), longest)
+		failed.later(id, d, entry.Sequence, delay)
+		err = d.Later(delay)
 	}
 	if err != nil {
 		log.Debug("wakeup", zap.Error(err))
 	}
 }
 
-// sessionOf is the session of an entry in an inbox.
-func sessionOf(d store.Delivery) performatives.SessionID {
-	return performatives.SessionID(d.Subject[strings.LastIndexByte(d.Subject, '.')+1:])
-}
-
 // call makes one call. over means that the session is.
-func (w *Wakeups) call(ctx context.Context, r *row, id performatives.SessionID, d store.Delivery) (over bool, err error) {
-	state, now, err := w.o.Look(ctx, r.Agent, id)
+func (w *Wakeups) call(ctx context.Context, r *row, about api.WakeupCall) (over bool, err error) {
+	state, now, err := w.o.Look(ctx, r.Agent, about.Session)
 	if errors.Is(err, &session.Refusal{Code: session.UnknownSession}) {
 		return true, nil // its retention is over, or the principal has no part any more
 	}
@@ -156,11 +185,7 @@ func (w *Wakeups) call(ctx context.Context, r *row, id performatives.SessionID, 
 	if over = state.Phase.Over(); r.Turns && !state.Awaits(w.o.Member(r.Agent), now) {
 		return over, nil
 	}
-	entry, err := api.ReadEntry(d.Data, nil)
-	if err != nil {
-		return over, err
-	}
-	body, err := json.Marshal(api.WakeupCall{Type: api.WakeupType, Hash: entry.Hash, At: d.Time.UTC(), Agent: r.Agent, Session: id, Since: entry.Sequence})
+	body, err := json.Marshal(about)
 	if err != nil {
 		return over, err
 	}
@@ -172,7 +197,7 @@ func (w *Wakeups) call(ctx context.Context, r *row, id performatives.SessionID, 
 	if err != nil {
 		return over, err
 	}
-	err = w.send(ctx, r.to, webhook.Call{ID: string(entry.Hash), At: w.o.Now(), Body: body, Token: r.to.Token})
+	err = w.send(ctx, r.to, webhook.Call{ID: string(about.Hash), At: w.o.Now(), Body: body, Token: r.to.Token})
 	if errors.Is(err, webhook.ErrAnswered) {
 		leave(nil) // the server is there: what it refuses of one session keeps no other waiting
 	} else {
