@@ -36,6 +36,7 @@ const (
 	LedgerBucket       = "ASP_LEDGER"
 	RestoredKey        = "restored"   // of the ledger's bucket: what the log was restored from
 	BrokerKeysKey      = "keys"       // of the ledger's bucket: every key that signed receipts
+	ExpiryKey          = "expiry"     // of the ledger's bucket: sessions that are over are, or were, deleted after a time
 	SecretNameKey      = "secret"     // of the ledger's bucket: which broker.secret it is of
 	CheckpointKey      = "checkpoint" // of the ledger's bucket: the newest that witnesses have cosigned
 )

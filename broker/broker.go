@@ -63,9 +63,13 @@ type Broker struct {
 	judging     *limits.Scheduler // of acts, while they keep a core busy
 	checking    *limits.Scheduler // of terms against their schema, where that takes long
 
+	expires   atomic.Bool                  // sessions that are over are, or were, deleted after a time: their ids stay taken
 	lag       time.Duration                // of timers and session rows
 	failpoint atomic.Pointer[func(string)] // set by tests only
 }
+
+// Expires says that the store deletes sessions that are over, or did.
+func (b *Broker) Expires() { b.expires.Store(true) }
 
 // New makes the broker of parts that are being opened.
 func New(o Options, parts *Parts) *Broker {

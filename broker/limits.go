@@ -75,10 +75,10 @@ func (b *Broker) roomFor(ctx context.Context, l *cachedSession, m *performatives
 // neverEnded refuses the id of a session that is no longer kept: the public log has its end, and perhaps agreements, and
 // would prove nothing of another session's.
 func (b *Broker) neverEnded(ctx context.Context, id performatives.SessionID) error {
-	if !b.o.Expire {
+	if !b.expires.Load() {
 		return nil
 	}
-	ended, err := b.parts.Ledger.Ended(ctx, id)
+	_, ended, err := b.parts.Ledger.Ended(ctx, id)
 	if ended {
 		return session.NoSuchSession()
 	}

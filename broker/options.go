@@ -25,7 +25,6 @@ type Options struct {
 	Signer performatives.Signer // signs receipts; all brokers of one installation share it
 	Dev    bool                 // anyone is anyone: unsigned acts are accepted, who is unknown is registered
 	Alone  bool                 // no other broker can be running: its work is taken over at once
-	Expire bool                 // sessions that are over are deleted after a time; their ids stay taken
 
 	Modes  session.Modes        // nil is all
 	Policy performatives.Policy // zero fields are the defaults of PROTOCOL.md

@@ -147,7 +147,7 @@ type Broker struct {
 	rules     atomic.Pointer[escalation.Rules] // Options.Escalations at first
 	assessing *limits.Scheduler                // slots in which cards are assessed
 	archiver  *archive.Archiver
-	expiries  chan struct{} // has one while sessions have expired since the last sweep began
+	expiries  *expiries
 	activity  activity.Watch
 	endWaits  context.CancelFunc
 	approvals atomic.Pointer[approvals.Approvals] // Parts.Approvals, for the session list, which is opened before
@@ -159,8 +159,7 @@ type Broker struct {
 // there, takes over what a broker before it left undone, and then serves.
 func OpenBroker(ctx context.Context, o BrokerOptions) (*Broker, error) {
 	o.Options, o.ID, o.SyncedAfter = o.WithDefaults(), cmp.Or(o.ID, nuid.Next()), cmp.Or(o.SyncedAfter, 130*time.Second)
-	o.Expire = o.Archive.Closed > 0 || o.Archive.Failed > 0
-	b := &Broker{Options: o, Parts: broker.Parts{Work: background.New()}, expiries: make(chan struct{}, 1)}
+	b := &Broker{Options: o, Parts: broker.Parts{Work: background.New()}, expiries: newExpiries()}
 	b.rules.Store(o.Escalations)
 	b.Command = broker.New(o.Options, &b.Parts)
 	err := b.openParts(ctx)

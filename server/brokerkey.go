@@ -281,7 +281,14 @@ var ErrClock = errors.New("the clock is behind what was written")
 
 // notBehind compares the clock with the newest file of a directory, such as of its store.
 func notBehind(dir string, now time.Time) error {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) { // such as lost+found
+			return nil
+		}
 		if err != nil {
 			return err
 		}

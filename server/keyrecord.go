@@ -43,9 +43,19 @@ func (b *Broker) recordKeys(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if b.Options.Archive.Deletes() {
+			if _, err := bucket.Create(ctx, api.ExpiryKey, []byte("1")); err != nil && !errors.Is(err, store.ErrKeyExists) {
+				return err
+			}
+		}
 		watching := background.New()
 		b.closes(watching.Close)
-		return bucket.Watch(ctx, watching, func(e store.Entry) { b.watchKeys(e, own) })
+		return bucket.Watch(ctx, watching, func(e store.Entry) {
+			b.watchKeys(e, own)
+			if e.Key == api.ExpiryKey {
+				b.Command.Expires()
+			}
+		})
 	}
 }
 

@@ -177,7 +177,7 @@ func (k *issuerKeys) begin() error {
 func (k *issuerKeys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	known, others := k.sets()
 	if others != nil {
-		payload, err := others.VerifySignature(ctx, token)
+		payload, err := others.VerifySignature(context.WithoutCancel(ctx), token) // for those after it, too
 		if !ofFetch(err) {
 			k.mu.Lock()
 			k.known, k.renew = others, k.now().Add(renewAfter)

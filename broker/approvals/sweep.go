@@ -13,67 +13,74 @@ import (
 // Kept says which sessions there are.
 type Kept struct {
 	Listed func(performatives.SessionID) bool                           // it is in memory
-	Gone   func(context.Context, performatives.SessionID) (bool, error) // it ended, and its transcript is no longer kept
+	Gone   func(context.Context, performatives.SessionID) (bool, error) // it ended, and its time is over
 }
+
+// mostSwept bounds the sessions of one sweep.
+const mostSwept = 10_000
 
 // leftovers are what is in the store of a session that is not listed.
 type leftovers struct {
-	items   map[string]*api.EscalationItem // by subject
-	notices []uint64                       // to people
+	items   map[string]string // subjects of approvals, and of their case logs
+	notices []uint64          // to people
 }
 
-// Sweep takes out of the store and of memory what is left of sessions that are gone, and returns how many others are not
-// listed: they may be gone soon.
-func (a *Approvals) Sweep(ctx context.Context, kept Kept) (others int, err error) {
-	found, err := a.leftovers(ctx, kept.Listed)
+// Sweep takes out of the store and of memory what is left of sessions that are gone. It returns those that are not listed
+// and not gone yet, and whether there were more than it looks at.
+func (a *Approvals) Sweep(ctx context.Context, kept Kept) (waiting []performatives.SessionID, more bool, err error) {
+	found, more, err := a.leftovers(ctx, kept.Listed)
 	if err != nil {
-		return 0, err
+		return nil, more, err
 	}
 	for id, left := range found {
 		gone, err := kept.Gone(ctx, id)
 		switch {
 		case err != nil:
-			return others, err
+			return nil, more, err
 		case !gone:
-			others++
+			waiting = append(waiting, id)
 			continue
 		}
 		if err := a.eraseLeft(ctx, left); err != nil {
-			return others, err
+			return nil, more, err
 		}
 		a.queue.drop(id)
 	}
-	return others, nil
+	return waiting, more, nil
 }
 
-func (a *Approvals) leftovers(ctx context.Context, listed func(performatives.SessionID) bool) (map[performatives.SessionID]*leftovers, error) {
-	found := map[performatives.SessionID]*leftovers{}
+func (a *Approvals) leftovers(ctx context.Context, listed func(performatives.SessionID) bool) (found map[performatives.SessionID]*leftovers, more bool, err error) {
+	found = map[performatives.SessionID]*leftovers{}
 	of := func(id performatives.SessionID) *leftovers {
-		if found[id] == nil {
-			found[id] = &leftovers{items: map[string]*api.EscalationItem{}}
+		switch {
+		case found[id] != nil || id == "" || listed(id):
+		case len(found) == mostSwept:
+			more = true
+		default:
+			found[id] = &leftovers{items: map[string]string{}}
 		}
 		return found[id]
 	}
 	for _, id := range a.queue.closedSessions() {
-		if !listed(id) {
-			of(id)
-		}
+		of(id)
 	}
 	if err := a.o.Store.Read(ctx, api.EscalationsStream, api.AllEscalations, 0, func(m store.Message) error {
-		if item, err := readItem(m.Data); err == nil && item.Status != statusOpen && !listed(item.Session) {
-			of(item.Session).items[m.Subject] = item
+		if item, err := readItem(m.Data); err == nil && item.Status != statusOpen {
+			if left := of(item.Session); left != nil {
+				left.items[m.Subject] = api.CaseLogOf(item.Organisation, string(item.ID))
+			}
 		}
 		return nil
 	}); err != nil {
-		return nil, err
+		return nil, more, err
 	}
-	return found, a.o.Store.Read(ctx, api.CaseLogStream, api.AllPeople, 0, func(m store.Message) error {
-		if id := sessionOf(m); id != "" && !listed(id) {
-			left := of(id)
+	err = a.o.Store.Read(ctx, api.CaseLogStream, api.AllPeople, 0, func(m store.Message) error {
+		if left := of(sessionOf(m)); left != nil {
 			left.notices = append(left.notices, m.Sequence)
 		}
 		return nil
 	})
+	return found, more, err
 }
 
 // sessionOf is the session that people were told of by a notice; "" is none.
@@ -94,8 +101,8 @@ func (a *Approvals) eraseLeft(ctx context.Context, left *leftovers) error {
 			return err
 		}
 	}
-	for subject, item := range left.items {
-		if err := a.o.Store.EraseAll(ctx, api.CaseLogStream, api.CaseLogOf(item.Organisation, string(item.ID)), nil); err != nil {
+	for subject, cases := range left.items {
+		if err := a.o.Store.EraseAll(ctx, api.CaseLogStream, cases, nil); err != nil {
 			return err
 		}
 		if err := a.o.Store.Purge(ctx, api.EscalationsStream, subject); err != nil {

@@ -27,6 +27,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/parley-asp/parley/api"
 	"github.com/parley-asp/parley/internal/background"
 	"github.com/parley-asp/parley/performatives"
@@ -186,10 +188,18 @@ func (l *Ledger) Append(ctx context.Context, kind inclusion.Kind, id string, ses
 	return ctx.Err()
 }
 
-// Ended reports whether the log has the end of a session.
-func (l *Ledger) Ended(ctx context.Context, id performatives.SessionID) (bool, error) {
+// Ended reports whether the log has the end of a session, and when that was.
+func (l *Ledger) Ended(ctx context.Context, id performatives.SessionID) (at time.Time, ended bool, err error) {
 	end, err := l.o.Store.Last(ctx, api.LogStream, api.Leaf(string(inclusion.Session), string(id)))
-	return end != nil, err
+	if err != nil || end == nil {
+		return at, false, err
+	}
+	var leaf inclusion.Leaf
+	if err := json.Unmarshal(end.Data, &leaf); err != nil {
+		return at, false, err
+	}
+	at, err = time.Parse(performatives.TimeFormat, leaf.At)
+	return at, true, err
 }
 
 // integrate adds the next leaf of the stream to the tree.

@@ -56,7 +56,7 @@ key, whole.`,
 			case errors.Is(err, server.ErrInUse):
 				return advise(fmt.Errorf("%s: %w", data, err), "Stop every broker of the installation first.")
 			case errors.Is(err, server.ErrClock):
-				return advise(err, "Set the clock. If it is right now, wait until it says so: what the old key has signed after a rotation is a fault.")
+				return advise(err, "Set the clock. If it is right now, wait until it says so: what the old key has signed after a rotation is a fault. Touch the file if it is none of the broker's.")
 			case errors.Is(err, fs.ErrNotExist):
 				return advise(err, "Set --data to the data directory of a broker.")
 			case err != nil:
