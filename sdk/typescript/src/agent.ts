@@ -27,6 +27,7 @@ const mostEnds = 16; // sessions whose ends are waited for at once
 const mostToTell = 2000; // milliseconds that a wake-up call waits for onError
 const firstPause = 200;
 const longestPause = 10_000;
+const ofProgram = ['unauthorized', 'signature_invalid', 'version_unsupported']; // whatever it says
 const noPart = ['unknown_session', 'authority_exceeded'] as const; // of who may not read a session, or no more: a delegation ends
 const noHash = `sha256:${'0'.repeat(64)}`; // the head of a session that has no entry
 
@@ -83,7 +84,7 @@ interface Work<T> {
   finals: Set<(deal: Deal<T> | Promise<never>) => void>;
   first?: Act | undefined;
   trace?: string | undefined; // in which the program opened it, or had it reduced
-  lost: boolean; // the agent has no part in it, or no more
+  lost?: unknown; // how the broker refused it: the agent has no part in it, or no more
 }
 
 /** The agents that serve: they look again when a test has moved the broker's clock. */
@@ -204,7 +205,7 @@ export class Agent<T> {
     } finally {
       returned.abort();
       if (final) work.finals.delete(final);
-      this.#forget(session, work);
+      this.#forget(session, work, work.last === undefined);
     }
   }
 
@@ -215,8 +216,13 @@ export class Agent<T> {
   async open(peer: string, subject: string, first?: (T & Terms) | Act, o: Omit<NegotiateOptions, 'timeout'> = {}): Promise<string> {
     const [offer, trace] = [offerOf(first, subject), traceOf(this.#traceparent)];
     const session = await this.#sessionOf(peer, subject, o);
-    this.#begun(session, offer, trace);
-    await this.#invite(session, peer, subject, o);
+    const work = this.#begun(session, offer, trace);
+    try {
+      await this.#invite(session, peer, subject, o);
+    } catch (error) {
+      this.#forget(session, work, work.last === undefined);
+      throw error;
+    }
     return session;
   }
 
@@ -266,7 +272,7 @@ export class Agent<T> {
     try {
       await this.#reduce(session, work);
     } catch (error) {
-      if (work.lost) this.#lose(session, work, error);
+      if (error === work.lost) this.#lose(session, work, error);
       throw error;
     } finally {
       this.#forget(session, work);
@@ -282,9 +288,10 @@ export class Agent<T> {
       return !this.#stop.signal.aborted; // or what was decided was not said
     } catch (error) {
       if (later(error)) return false;
-      if (!work.lost) await this.#within(this.#fail(error, work.last), mostToTell);
+      const lost = error === work.lost;
+      if (!lost) await this.#within(this.#fail(error, work.last), mostToTell);
       // What follows from the session would be thrown again. What else is thrown, such as of a database or a token, may pass.
-      return work.lost || [TermsError, NotAllowed, LoopError].some((lasts) => error instanceof lasts);
+      return lost || [TermsError, NotAllowed, LoopError].some((lasts) => error instanceof lasts);
     }
   }
 
@@ -388,8 +395,9 @@ export class Agent<T> {
         await this.#reduce(session, work);
       } catch (error) {
         if (this.#stop.signal.aborted) break;
-        if (work.lost) {
+        if (error === work.lost) {
           this.#lose(session, work, error);
+          if (work.woken) this.#wake(session); // such as by another delegation
           break;
         }
         if (error instanceof NoAnswer) work.woken = again = true;
@@ -411,8 +419,8 @@ export class Agent<T> {
   }
 
   /** Lets go of a session that is over, once nobody waits for it. */
-  #forget(session: string, work: Work<T>): void {
-    if (work.last?.over && !work.running && work.finals.size === 0 && this.#work.get(session) === work) this.#work.delete(session);
+  #forget(session: string, work: Work<T>, over = work.last?.over): void {
+    if (over && !work.running && work.finals.size === 0 && this.#work.get(session) === work) this.#work.delete(session);
   }
 
   /** Decides and says, until the handlers have nothing to say about the newest entry. */
@@ -453,8 +461,8 @@ export class Agent<T> {
           if (snapshot) work.latest = snapshot;
           next = undefined;
         } else {
-          work.lost = isRefused(error, 'unknown_session');
-          if (!(error instanceof Refusal) || work.lost) throw error;
+          if (isRefused(error, 'unknown_session')) work.lost = error;
+          if (!(error instanceof Refusal) || error === work.lost || ofProgram.includes(error.code)) throw error;
           work.latest = undefined; // what came while the handler ran is older than the refusal
           const now = await this.#look(session, work);
           if (now.head !== deal.head || canonical(now.moves) !== canonical(deal.moves)) { // such as when the offer has expired: decide again
@@ -489,13 +497,12 @@ export class Agent<T> {
   async #look(session: string, work: Work<T>): Promise<Deal<T>> {
     let snapshot = work.latest;
     work.latest = undefined;
-    work.lost = false;
     if (snapshot) take(work.entries, snapshot);
     while (snapshot === undefined || snapshot.head.n + 1 !== work.entries.length) {
       const since = work.entries.length;
       const asked = this.#patiently(() => this.#transport.call('session.snapshot', { sessionId: session, since }, undefined, this.#traceIn(session)));
       snapshot = (await asked.catch((error: unknown) => {
-        work.lost = isRefused(error, ...noPart);
+        if (isRefused(error, ...noPart)) work.lost = error;
         throw error;
       })) as Snapshot;
       if (!take(work.entries, snapshot)) break; // it has all, or may not read more
@@ -570,7 +577,7 @@ export class Agent<T> {
     }
     const view = there ? ((await this.#patiently(() => this.#transport.call('session.snapshot', { sessionId: session }))) as Snapshot) : undefined;
     if (view?.you.role !== 'inviter') {
-      throw new ParleyError('somebody else has opened a session with the id of this negotiation: give it another key');
+      throw new ParleyError('somebody else has opened a session with the id of this negotiation, or it is no longer kept: give it another key');
     }
   }
 
@@ -719,7 +726,7 @@ function over(state: string): boolean {
 }
 
 function newWork<T>(): Work<T> {
-  return { entries: [], woken: false, running: false, finals: new Set(), lost: false };
+  return { entries: [], woken: false, running: false, finals: new Set() };
 }
 
 /** The JSON Schema of what a schema of terms reads. */

@@ -107,6 +107,19 @@ test('a session that somebody else opened is not ours, also under the id of our 
   await assert.rejects(buys.open(SELLER, 'cups'), /somebody else has opened/);
 });
 
+test('a call comes again while the broker refuses what the agent signs', async () => {
+  await using broker = await Broker.start({ dev: false });
+  const [b, s] = [await registered(broker, BUYER), await registered(broker, SELLER)];
+  await using buys = agent<Cups>({ url: broker.url, token: b.token, agent: BUYER, seed: b.seed });
+  const session = await buys.open(SELLER, 'cups');
+  const failed: unknown[] = [];
+  await using sells = agent<object>({ url: broker.url, token: s.token, agent: SELLER, seed: b.seed }) // not yet its new one
+    .onInvitation(() => accept('invitation'))
+    .onError((error) => failed.push(error));
+  assert.equal(await sells.called(session), false);
+  assert.ok(failed.length === 1 && isRefused(failed[0], 'signature_invalid'));
+});
+
 test('long terms are read whole', async () => {
   await using broker = await Broker.start();
   await using sells = agent<object>({ url: broker.url, token: SELLER });

@@ -55,7 +55,8 @@ OnError = Callable[[Deal[T] | None, BaseException], Any]
 
 NO_HASH = "sha256:" + "0" * 64  # the head of a session that has no entry
 
-_TAKEN = "somebody else has opened a session with the id of this negotiation: give it another key"
+_TAKEN = "somebody else has opened a session with the id of this negotiation, or it is no longer kept: give it another key"
+_OF_PROGRAM = ("unauthorized", "signature_invalid", "version_unsupported")  # whatever it says
 
 log = logging.getLogger("parley_asp")
 
@@ -198,6 +199,8 @@ class Agent(Generic[T]):
         for t in tasks:
             t.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for w in self._work.values():
+            _end(w, ParleyError("the agent was closed"))
         await self._transport.close()
 
     async def run(self) -> None:
@@ -463,7 +466,10 @@ class Agent(Generic[T]):
             except Exception as error:
                 if error is work.gone:  # such as when a delegation ends
                     _end(work, error)
-                    break
+                    self._work.pop(session, None)
+                    if work.woken:  # such as by another delegation
+                        self._wake(session)
+                    return
                 self._failed(work.last, error)
         work.task = None
         self._let_go(session, work)
@@ -513,6 +519,7 @@ class Agent(Generic[T]):
             except Refusal as refused:
                 if refused.code == "unknown_session":
                     work.gone = refused
+                if refused is work.gone or refused.code in _OF_PROGRAM:
                     raise
                 work.latest = None  # what came while the handler ran is older than the refusal
                 now = await self._look(session, work)
