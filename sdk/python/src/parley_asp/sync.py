@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import wait
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,6 +17,7 @@ from ._json import JSON
 from ._transport import TraceParent
 from .acts import Act, Propose
 from .deal import Deal
+from .errors import ParleyError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -48,6 +50,9 @@ class Agent(Generic[T]):
     def _do(self, coroutine: Coroutine[Any, Any, R]) -> R:
         asked = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
+            while not wait([asked], timeout=1).done:
+                if self._loop.is_closed():  # by another thread, such as a handler's
+                    raise ParleyError("the agent was closed")
             return asked.result()
         except BaseException:  # such as KeyboardInterrupt
             asked.cancel()
