@@ -203,8 +203,13 @@ func TestArchiveForgets(t *testing.T) {
 	w.b.Down()
 	w.b.Up()
 	forgets()
-	if code := rejected.Code(alpha, "PROPOSE", anew); code != "unknown_session" { // or the log, which has its end, would have no other
-		t.Errorf("a session under the id of one that was forgotten: %s", code)
+	for _, deletes := range []string{"", "no longer "} {
+		if code := rejected.Code(alpha, "PROPOSE", anew); code != "unknown_session" { // or the log, which has its end, would have no other
+			t.Errorf("by a broker that %sdeletes, a session under the id of one that was forgotten: %s", deletes, code)
+		}
+		w.b.Down()
+		w.b.Configure(func(o *testkit.Options) { o.Archive.Failed = 0 })
+		w.b.Up()
 	}
 }
 

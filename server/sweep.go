@@ -101,12 +101,13 @@ func (b *Broker) sweeps(ctx context.Context) {
 	if background.Await(ctx, b.Parts.List.Loaded()) != nil {
 		return
 	}
-	kept := approvals.Kept{Gone: b.gone, Listed: func(id performatives.SessionID) bool {
+	all := b.Options.Archive.Over(time.Time{}, time.Now()) // of every session a time comes when it is gone
+	kept := approvals.Kept{Gone: b.gone, MayBeGone: func(id performatives.SessionID) bool {
 		_, listed := b.Parts.List.Row(id)
-		return listed
+		return !listed && (all || b.expiries.has(id))
 	}}
-	if !b.Options.Archive.Over(time.Time{}, time.Now()) && background.Await(ctx, b.expiries.some) != nil {
-		return // nothing is known to be over until something expires
+	if !all && background.Await(ctx, b.expiries.some) != nil {
+		return
 	}
 	for {
 		began, known := time.Now(), b.expiries.all()

@@ -10,25 +10,25 @@ import (
 	"github.com/parley-asp/parley/store"
 )
 
-// Kept says which sessions there are.
+// Kept says which sessions are kept.
 type Kept struct {
-	Listed func(performatives.SessionID) bool                           // it is in memory
-	Gone   func(context.Context, performatives.SessionID) (bool, error) // it ended, and its time is over
+	MayBeGone func(performatives.SessionID) bool // as far as memory tells
+	Gone      func(context.Context, performatives.SessionID) (bool, error)
 }
 
 // mostSwept bounds the sessions of one sweep.
 const mostSwept = 10_000
 
-// leftovers are what is in the store of a session that is not listed.
+// leftovers are what is in the store of a session that may be gone.
 type leftovers struct {
 	items   map[string]string // subjects of approvals, and of their case logs
 	notices []uint64          // to people
 }
 
-// Sweep takes out of the store and of memory what is left of sessions that are gone. It returns those that are not listed
-// and not gone yet, and whether there were more than it looks at.
+// Sweep takes out of the store and of memory what is left of sessions that are gone. It returns those that are not gone
+// yet, and whether there were more than it looks at.
 func (a *Approvals) Sweep(ctx context.Context, kept Kept) (waiting []performatives.SessionID, more bool, err error) {
-	found, more, err := a.leftovers(ctx, kept.Listed)
+	found, more, err := a.leftovers(ctx, kept.MayBeGone)
 	if err != nil {
 		return nil, more, err
 	}
@@ -49,11 +49,11 @@ func (a *Approvals) Sweep(ctx context.Context, kept Kept) (waiting []performativ
 	return waiting, more, nil
 }
 
-func (a *Approvals) leftovers(ctx context.Context, listed func(performatives.SessionID) bool) (found map[performatives.SessionID]*leftovers, more bool, err error) {
+func (a *Approvals) leftovers(ctx context.Context, mayBeGone func(performatives.SessionID) bool) (found map[performatives.SessionID]*leftovers, more bool, err error) {
 	found = map[performatives.SessionID]*leftovers{}
 	of := func(id performatives.SessionID) *leftovers {
 		switch {
-		case found[id] != nil || id == "" || listed(id):
+		case found[id] != nil || id == "" || !mayBeGone(id):
 		case len(found) == mostSwept:
 			more = true
 		default:

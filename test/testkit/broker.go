@@ -93,6 +93,9 @@ func (b *Broker) Up() {
 	b.Server, b.up = n, true
 }
 
+// Configure changes the options of the next start.
+func (b *Broker) Configure(change func(*Options)) { change(&b.options) }
+
 // Down stops the broker in order.
 func (b *Broker) Down() {
 	b.t.Helper()
