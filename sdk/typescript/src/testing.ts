@@ -20,10 +20,10 @@ import { program } from './program.js';
 
 export { Faults };
 
-/** A free port below those that systems give to connections, one of which would take it before the broker or between two starts. */
+/** A free port below those that systems give to connections, one of which would take it before the broker or between two starts, and above the last that fetch refuses. */
 async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(10_000, 32_768);
+    const port = randomInt(10_081, 32_768);
     const server = createServer();
     const free = await new Promise<boolean>((resolve) => {
       server.once('error', () => resolve(false));
