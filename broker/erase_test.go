@@ -229,7 +229,7 @@ func TestErase(t *testing.T) {
 	}
 }
 
-// Of a session that is no longer kept, what people were asked and told goes, too; also of those that a broker of before left.
+// Of a session that is no longer kept, what people were asked and told goes, too.
 func TestExpiredLeaveNothing(t *testing.T) {
 	t.Parallel()
 	w := newShelf(t, archive.Policy{After: time.Millisecond, Closed: time.Second})

@@ -34,18 +34,9 @@ func (p Policy) keeps(s session.Phase) time.Duration {
 // Deletes reports whether some sessions are deleted after a time.
 func (p Policy) Deletes() bool { return p.Closed > 0 || p.Failed > 0 }
 
-// longest is how long after its end a session may be kept; 0 is for ever.
-func (p Policy) longest() time.Duration {
-	if p.Closed == 0 || p.Failed == 0 {
-		return 0
-	}
-	return p.After + p.every() + max(p.Closed, p.Failed)
-}
-
 // Over reports whether nothing of a session that ended at a time is kept any more, whatever it ended as.
 func (p Policy) Over(ended, now time.Time) bool {
-	most := p.longest()
-	return most > 0 && now.Sub(ended) > most
+	return p.Closed > 0 && p.Failed > 0 && now.Sub(ended) > p.After+p.every()+max(p.Closed, p.Failed)
 }
 
 // Sessions move in bursts. The server writes a summary of each stream every two

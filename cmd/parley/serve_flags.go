@@ -172,7 +172,7 @@ func (s *serve) checkRetention(flags *pflag.FlagSet) error {
 			faults = append(faults, fault(fmt.Errorf("--%s is a duration of 0 or more", name), name))
 		}
 	}
-	deletes := s.Archive.Closed > 0 || s.Archive.Failed > 0
+	deletes := s.Archive.Deletes()
 	if s.Archive.After == 0 && deletes {
 		faults = append(faults, fault(errors.New("--keep-closed and --keep-failed need --archive-after: sessions are deleted from the archive only"), "archive-after", "keep-closed", "keep-failed"))
 	}
