@@ -111,12 +111,17 @@ func TestDevInjectedReplyStaysInItsAccount(t *testing.T) {
 	w.streams(alice)
 	transcript, calls := subscribe(t, w.broker, "asp.session.>"), subscribe(t, w.broker, "asp.agent.*.api.>")
 	nc := w.connect()
-	for _, reply := range []string{
-		"$JS.API.STREAM.DELETE.ASP_SESSIONS", "asp.session.s1", "asp.agent." + bob + ".api.session.get", "asp.operator.api.agent.rm",
-	} {
+	pull := func(reply string) {
+		natskit.Must(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+alice, reply, []byte(`{"batch":1}`)))
+		natskit.Must(t, nc.Flush())
+	}
+	if pull("$JS.API.STREAM.DELETE.ASP_SESSIONS"); !errors.Is(nc.LastError(), nats.ErrPermissionViolation) {
+		t.Errorf("the server takes a request for a reply: %v", nc.LastError())
+	}
+	for _, reply := range []string{"asp.session.s1", "asp.agent." + bob + ".api.session.get", "asp.operator.api.agent.rm"} {
 		w.deliver(alice)
 		landed := subscribe(t, nc, reply)
-		natskit.Must(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.ASP_INBOX."+alice, reply, []byte(`{"batch":1}`)))
+		pull(reply)
 		if got := next(t, landed).Data; string(got) != "for "+alice {
 			t.Fatalf("%s: %q landed", reply, got)
 		}

@@ -212,9 +212,9 @@ func (s *Server) InProcess() nats.Option { return nats.InProcessServer(s.nats) }
 const lastLogins = 250 * time.Millisecond
 
 // Shutdown closes all connections and the stores, and returns when they are closed. Lame duck mode closes the
-// listeners first: Shutdown of nats-server 2.15.2 ends its system account before them, and panics if a client
-// begins a login meanwhile. What was written last is fsynced, which nats-server leaves to the operating system:
-// the next start takes the end for a clean one, and looks for nothing that is missing.
+// listeners first: Shutdown of nats-server 2.15.3 ends its system account before them, and a client that begins a
+// login meanwhile has its answer awaited for seconds. What was written last is fsynced, which nats-server leaves to
+// the operating system: the next start takes the end for a clean one, and looks for nothing that is missing.
 func (s *Server) Shutdown() {
 	s.work.Close()
 	s.nats.LameDuckShutdown()
