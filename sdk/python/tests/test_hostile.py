@@ -300,7 +300,7 @@ def test_wake_up_calls_that_cannot_be_decided(broker: Broker) -> None:
         assert (await posted(app, session))[0]["status"] == 204
         ((deal, error),) = told
         assert deal.id == session and isinstance(error, TermsError)
-        for passing in (NoAnswer("away"), Refusal("later", retryable=True), Refusal("busy", code="rate_limited")):
+        for passing in (NoAnswer("away"), Refusal("later", code="unavailable"), Refusal("busy", code="rate_limited")):
             raises.append(passing)
             assert (await posted(app, session))[0]["status"] == 503
         raises.append(ZeroDivisionError())
@@ -439,6 +439,36 @@ def test_without_asyncio_all_handlers_may_block(broker: Broker) -> None:
         assert done.wait(20) and seen == ["INVITED"]
     assert buys.reduce(session).id == session
     buys.close()
+
+
+def test_without_asyncio_close_ends_what_waits(broker: Broker) -> None:
+    """A call of another thread ends with the agent, and later ones are refused. To close twice is to close once."""
+    buys: sync.Agent[Any] = sync.Agent(url=broker.url, token=BUYER)
+    asked = threading.Event()
+    ends: list[BaseException] = []
+    call = buys._agent.call
+
+    async def told(verb: str, request: JSON) -> Any:
+        asked.set()
+        return await call(verb, request)
+
+    buys._agent.call = told  # type: ignore[method-assign]
+
+    def waits() -> None:
+        try:
+            buys.call("turn.wait", {"seconds": 50})
+        except ParleyError as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=waits)
+    thread.start()
+    assert asked.wait(20)
+    buys.close()
+    buys.close()
+    thread.join(20)
+    assert [str(e) for e in ends] == ["the agent was closed"]
+    with pytest.raises(ParleyError, match="the agent was closed"):
+        buys.find()
 
 
 def test_a_model_is_told_of_floats() -> None:

@@ -7,7 +7,7 @@
 import { propose, withdraw, type Act, type Decision, type Terms } from './acts.js';
 import { bound } from './binding.js';
 import { Deal, type Delegation, type TermsSchema } from './deal.js';
-import { ChainConflict, isRefused, LoopError, NoAnswer, NotAllowed, ParleyError, Refusal, TenderError, TermsError } from './errors.js';
+import { ChainConflict, isRefused, lasts, LoopError, NoAnswer, NotAllowed, ofProgram, ParleyError, passes, Refusal, TenderError, TermsError } from './errors.js';
 import { HTTP } from './http.js';
 import { canonical, uuid7Of } from './json.js';
 import { checked, draftOf } from './moves.js';
@@ -27,7 +27,6 @@ const mostEnds = 16; // sessions whose ends are waited for at once
 const mostToTell = 2000; // milliseconds that a wake-up call waits for onError
 const firstPause = 200;
 const longestPause = 10_000;
-const ofProgram = ['unauthorized', 'signature_invalid', 'version_unsupported']; // whatever it says
 const noPart = ['unknown_session', 'authority_exceeded'] as const; // of who may not read a session, or no more: a delegation ends
 const noHash = `sha256:${'0'.repeat(64)}`; // the head of a session that has no entry
 
@@ -287,11 +286,11 @@ export class Agent<T> {
       await this.reduce(session);
       return !this.#stop.signal.aborted; // or what was decided was not said
     } catch (error) {
-      if (later(error)) return false;
+      if (passes(error)) return false;
       const lost = error === work.lost;
       if (!lost) await this.#within(this.#fail(error, work.last), mostToTell);
       // What follows from the session would be thrown again. What else is thrown, such as of a database or a token, may pass.
-      return lost || [TermsError, NotAllowed, LoopError].some((lasts) => error instanceof lasts);
+      return lost || lasts(error);
     }
   }
 
@@ -308,7 +307,7 @@ export class Agent<T> {
       } catch (error) {
         if (this.#stop.signal.aborted) return;
         swept = false;
-        if (!later(error)) {
+        if (!passes(error)) {
           void this.#fail(error, undefined);
           if (cursor === undefined) throw error; // such as a wrong token: it was never right
         }
@@ -462,7 +461,7 @@ export class Agent<T> {
           next = undefined;
         } else {
           if (isRefused(error, 'unknown_session')) work.lost = error;
-          if (!(error instanceof Refusal) || error === work.lost || ofProgram.includes(error.code)) throw error;
+          if (!(error instanceof Refusal) || error === work.lost || ofProgram(error)) throw error;
           work.latest = undefined; // what came while the handler ran is older than the refusal
           const now = await this.#look(session, work);
           if (now.head !== deal.head || canonical(now.moves) !== canonical(deal.moves)) { // such as when the offer has expired: decide again
@@ -597,14 +596,14 @@ export class Agent<T> {
     }
   }
 
-  /** Does something again until it is answered: after no answer, `unavailable` and `rate_limited` only. */
+  /** Does something again until it is answered. Only an error that passes has it repeated. */
   async #patiently(act: () => Promise<unknown>, giveUp = Infinity): Promise<unknown> {
     const began = Date.now();
     for (let pause = firstPause; ; pause = Math.min(pause * 2, longestPause)) {
       try {
         return await this.#answered(act());
       } catch (error) {
-        if (!later(error)) throw error;
+        if (!passes(error)) throw error;
         const after = error instanceof Refusal && error.retryAfter ? error.retryAfter * 1000 : pause * (0.5 + Math.random() / 2);
         if (Date.now() - began + after > giveUp || this.#stop.signal.aborted) throw error;
         await this.#pause(after);
@@ -706,11 +705,6 @@ function offerOf(first: Terms | Act | undefined, subject: string): Act | undefin
 /** An error without members, which may be secret, such as the details of a refusal. */
 function loggable(error: unknown): unknown {
   return error instanceof ParleyError ? error.message : error instanceof Error ? error.stack : error;
-}
-
-/** Whether the same may be answered, or accepted, later. */
-function later(error: unknown): boolean {
-  return error instanceof NoAnswer || isRefused(error, 'unavailable', 'rate_limited');
 }
 
 /** What a refusal of who has no part any more is taken for. */

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from ._json import JSON, dumps
 from ._sign import Signer
-from .errors import NoAnswer, ParleyError, RateLimited, Refusal, Unavailable
+from .errors import ParleyError, Refusal, passes
 
 R = TypeVar("R")
 
@@ -86,16 +86,15 @@ def trace_of(names: TraceParent | None) -> str | None:
 
 
 async def patiently(do: Callable[[], Awaitable[R]], give_up: float | None = None) -> R:
-    """Do something again until it is answered, for at most ``give_up`` seconds.
-
-    Only what may be answered later is repeated: no answer, ``unavailable`` and ``rate_limited``.
-    """
+    """Do something again until it is answered, for at most ``give_up`` seconds. Only an error that passes has it repeated."""
     loop = asyncio.get_running_loop()
     began, pause = loop.time(), FIRST_PAUSE
     while True:
         try:
             return await do()
-        except (NoAnswer, Unavailable, RateLimited) as error:
+        except ParleyError as error:
+            if not passes(error):
+                raise
             after = error.retry_after if isinstance(error, Refusal) and error.retry_after else pause * random.uniform(0.5, 1)
             if give_up is not None and loop.time() - began + after > give_up:
                 raise

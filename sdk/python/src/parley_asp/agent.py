@@ -29,6 +29,8 @@ from ._transport import FIRST_PAUSE, OVER_HTTP, OVER_NATS, TraceParent, Transpor
 from .acts import Act, Decision, Delegate, Escalate, Propose, Wait, Withdraw
 from .deal import Deal, Delegation
 from .errors import (
+    LASTING,
+    OF_PROGRAM,
     AuthorityExceeded,
     ChainConflict,
     Duplicate,
@@ -56,7 +58,6 @@ OnError = Callable[[Deal[T] | None, BaseException], Any]
 NO_HASH = "sha256:" + "0" * 64  # the head of a session that has no entry
 
 _TAKEN = "somebody else has opened a session with the id of this negotiation, or it is no longer kept: give it another key"
-_OF_PROGRAM = ("unauthorized", "signature_invalid", "version_unsupported")  # whatever it says
 
 log = logging.getLogger("parley_asp")
 
@@ -64,6 +65,7 @@ WAIT_SECONDS = 50  # of turn.wait, the most
 MOST_IN_A_ROW = 16  # acts without an entry of somebody else
 MOST_AT_ONCE = 64  # sessions that handlers work on
 QUICK = 30.0  # seconds after which a call that nobody repeats gives up
+TELL_SECONDS = 2.0  # that a wake-up call waits for on_error
 LIST_LIMIT = 200
 SOON = 1.0  # seconds that the broker has to answer negotiate, however short its timeout
 QUIET = 2.0  # seconds without an entry, after which negotiate asks for the end of the session
@@ -377,6 +379,21 @@ class Agent(Generic[T]):
         assert work.last is not None
         return work.last
 
+    async def _reduce_called(self, session: str) -> bool:
+        """Reduce the session of a wake-up call, and report whether the call is done. If not, it should come again."""
+        work = self._work.setdefault(session, _Work())
+        try:
+            await self.reduce(session)
+        except ParleyError as error:
+            if passes(error):
+                return False
+            if error is work.gone:
+                return True
+            if told := self._failed(work.last, error):
+                await asyncio.wait([told], timeout=TELL_SECONDS)
+            return isinstance(error, LASTING)
+        return True
+
     # --- the loop
 
     async def _listen(self) -> None:
@@ -519,7 +536,7 @@ class Agent(Generic[T]):
             except Refusal as refused:
                 if refused.code == "unknown_session":
                     work.gone = refused
-                if refused is work.gone or refused.code in _OF_PROGRAM:
+                if refused is work.gone or isinstance(refused, OF_PROGRAM):
                     raise
                 work.latest = None  # what came while the handler ran is older than the refusal
                 now = await self._look(session, work)

@@ -183,14 +183,13 @@ class Unavailable(Refusal):
     code = "unavailable"
 
 
+OF_PROGRAM = (Unauthorized, SignatureInvalid, VersionUnsupported)  # of the program itself, such as of its token
 LASTING = (TermsError, NotAllowed, LoopError)  # follow from a session, and come again
 
 
 def passes(error: BaseException) -> bool:
-    """Whether the same may go well later, without anybody's doing."""
-    return isinstance(error, NoAnswer) or (
-        isinstance(error, Refusal) and (error.retryable or error.code in ("unavailable", "rate_limited"))
-    )
+    """Whether the same may be answered later, without anybody's doing."""
+    return isinstance(error, NoAnswer) or (isinstance(error, Refusal) and error.code in ("unavailable", "rate_limited"))
 
 
 _CLASSES: dict[str, type[Refusal]] = {c.code: c for c in Refusal.__subclasses__()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import wait
+from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -32,7 +32,8 @@ class Agent(Generic[T]):
     def __init__(self, **options: Any) -> None:
         self._agent: _async.Agent[T] = _async.Agent(**options)
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="parley", daemon=True)
+        self._lock, self._closed = threading.Lock(), False
+        self._thread = threading.Thread(target=self._serve, name="parley", daemon=True)
         self._thread.start()
 
     @classmethod
@@ -47,13 +48,23 @@ class Agent(Generic[T]):
         """Read the environment, as :meth:`parley_asp.Agent.from_env` does."""
         return cls(**_async.options_from_env(), terms=terms, schema=schema, floats=floats, traceparent=traceparent)
 
+    def _serve(self) -> None:
+        self._loop.run_forever()
+        for task in asyncio.all_tasks(self._loop):  # which other threads, such as a handler's, wait for
+            task.cancel()
+            self._loop.run_until_complete(asyncio.wait([task]))
+        self._loop.close()
+
     def _do(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        asked = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        with self._lock:
+            if self._closed:
+                coroutine.close()
+                raise ParleyError("the agent was closed")
+            asked = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
-            while not wait([asked], timeout=1).done:
-                if self._loop.is_closed():  # by another thread, such as a handler's
-                    raise ParleyError("the agent was closed")
             return asked.result()
+        except CancelledError:
+            raise ParleyError("the agent was closed") from None
         except BaseException:  # such as KeyboardInterrupt
             asked.cancel()
             raise
@@ -93,11 +104,14 @@ class Agent(Generic[T]):
         self.close()
 
     def close(self) -> None:
-        """Stop, and end the thread."""
-        self._do(self._agent.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        """Stop, and end the thread. What other threads wait for raises a ParleyError."""
+        if not self._closed:
+            self._do(self._agent.close())
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
 
     def run(self) -> None:
         """Serve all sessions until interrupted."""

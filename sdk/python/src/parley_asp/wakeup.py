@@ -16,14 +16,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ._json import JSON, loads
-from .agent import Agent, _Work
+from .agent import Agent
 from .deal import Deal
-from .errors import LASTING, ParleyError, passes
+from .errors import ParleyError
 
 TOLERANCE = 300  # seconds between the call's clock and this one
 _LARGEST = 64 << 10  # bytes of a call
 _SHORTEST = 24  # bytes of a secret
-_TELLS = 2.0  # seconds that a call waits for on_error
 
 
 class Forged(ParleyError):
@@ -75,23 +74,12 @@ async def handle(agent: Agent[Any], secret: str, headers: Mapping[str, str], bod
 
 
 async def _status(agent: Agent[Any], secret: str, headers: Mapping[str, str], body: bytes) -> int:
-    """Answer a call, and say how. What lasts goes to on_error; what is no ParleyError is raised, so that the call comes again."""
+    """Answer a call, and say how. What is no ParleyError is raised, so that the call comes again."""
     try:
         session = str(verify(secret, headers, body)["sessionId"])
     except Forged:
         return 401
-    work = agent._work.setdefault(session, _Work())
-    try:
-        await agent.reduce(session)
-    except ParleyError as error:
-        if passes(error):
-            return 503
-        if error is work.gone:
-            return 204
-        if told := agent._failed(work.last, error):
-            await asyncio.wait([told], timeout=_TELLS)
-        return 204 if isinstance(error, LASTING) else 503
-    return 204
+    return 204 if await agent._reduce_called(session) else 503
 
 
 Scope = dict[str, Any]

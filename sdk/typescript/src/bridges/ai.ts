@@ -16,7 +16,7 @@ import { jsonSchema, tool, type FlexibleSchema, type JSONSchema7, type ModelMess
 
 import type { Agent } from '../agent.js';
 import { fenced, type Deal } from '../deal.js';
-import { Refusal, SignatureInvalid, TermsError, Unauthorized, VersionUnsupported, type ParleyError } from '../errors.js';
+import { ofProgram, passes, Refusal, TermsError, type ParleyError } from '../errors.js';
 import { canonical } from '../json.js';
 import type { NegotiationTools } from '../tools.js';
 import { keyOf } from './key.js';
@@ -91,7 +91,7 @@ export function negotiate<T, I>(agent: Agent<T>, opens: (input: I, key: string) 
             const deal = await agent.reduce(session);
             if (deal.over) result({ type: 'json', value: resultOf(deal) });
             else parked.push({ toolCallId, sessionId: session, state: deal.state, waiting: deal.view.waiting?.for ?? [] });
-          } catch (error) { // which keeps the results of the others from nobody
+          } catch (error) { // the others' results are kept
             parked.push({ toolCallId, sessionId: session, state: '', waiting: [], error });
           }
         }
@@ -110,7 +110,7 @@ function callsOf(message: ModelMessage, name: string): ToolCallPart[] {
 /** Whether a negotiation does not begin because of what the model asked for, and not because of the program or the broker. */
 function ofTheCall(error: unknown): error is ParleyError {
   if (error instanceof TermsError) return true;
-  return error instanceof Refusal && !error.retryable && !(error instanceof Unauthorized || error instanceof SignatureInvalid || error instanceof VersionUnsupported);
+  return error instanceof Refusal && !passes(error) && !ofProgram(error);
 }
 
 /** What the model reads. The terms are the other side's words, too, and fenced. */

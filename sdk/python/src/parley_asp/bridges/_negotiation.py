@@ -15,13 +15,10 @@ from .._json import JSON, plain
 from .._json import told as written
 from ..agent import Agent
 from ..deal import Deal, fenced
-from ..errors import LASTING, ParleyError, Refusal, SignatureInvalid, TermsError, Unauthorized, VersionUnsupported
+from ..errors import LASTING, OF_PROGRAM, ParleyError, Refusal, TermsError
 
 NAME = "negotiate"
 ABOUT = "Negotiate with another agent until you agree or not. You may have to wait for it. You get what came of it."
-
-
-_PROGRAM = (Unauthorized, SignatureInvalid, VersionUnsupported)  # what is said to the program itself, and to no model
 
 
 class Negotiations:
@@ -57,7 +54,7 @@ class Negotiations:
             return await self._agent.open(
                 asked.counterparty, asked.subject, asked.terms, mode=self._mode, key=self._key, policy=self._policy
             )
-        except _PROGRAM:
+        except OF_PROGRAM:
             raise
         except (ValidationError, TermsError, Refusal) as error:
             raise NotStarted(str(error)) from None
