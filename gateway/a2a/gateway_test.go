@@ -348,6 +348,8 @@ func TestA2APages(t *testing.T) {
 		id = cmp.Or(id, testkit.NewSession())
 		alpha.Say(id, testkit.Invitation(seller))
 		want = slices.Insert(want, 0, string(id))
+		for opened := time.Now().UnixMilli(); time.Now().UnixMilli() == opened; { // or the ids would be the order
+		}
 	}
 	for size := 1; size <= len(want); size++ {
 		var got []string

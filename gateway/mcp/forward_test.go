@@ -118,8 +118,6 @@ func TestForwardCallsThatCross(t *testing.T) {
 		return res.Content[0].(*mcp.TextContent).Text //nolint:forcetypeassert // it is
 	}
 	read := make(chan string)
-	go func() { read <- call("get_negotiation", `{"negotiationId":"n"}`) }()
-	<-entered
 	for args, want := range map[string]string{
 		`{"negotiationId":"n","action":"accept"}`:                       "chain_conflict",
 		`{"negotiationId":"n","action":"accept","referenceId":"p1"}`:    "answered",
@@ -127,12 +125,14 @@ func TestForwardCallsThatCross(t *testing.T) {
 		`{"negotiationId":"another","action":"accept"}`:                 "answered",
 		`{"negotiationId":"n","action":"COUNTER","terms":{"price":50}}`: "chain_conflict",
 	} {
+		go func() { read <- call("get_negotiation", `{"negotiationId":"n"}`) }()
+		<-entered
 		if said := call("respond_to_negotiation", args); !strings.Contains(said, want) {
 			t.Errorf("%s is answered %s", args, said)
 		}
+		goOn <- struct{}{}
+		<-read
 	}
-	goOn <- struct{}{}
-	<-read
 	if said := call("respond_to_negotiation", `{"negotiationId":"n","action":"accept"}`); said != "answered" {
 		t.Errorf("what was read is answered %s", said)
 	}
