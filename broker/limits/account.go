@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"runtime"
@@ -278,7 +279,11 @@ func (a *account) refuse(u Unit, need float64) error {
 	case Requests:
 		return api.RateLimited(name, wait, "no more than %g %s a second for %s, or %.0f at once after a pause", q.perSecond, unit.what, a.kind.whose, q.most)
 	case BytesIn, BytesOut:
-		return api.BytesLimited(name, wait, int(q.most), max(0, int(left)), "no more than %.0f %s a minute for %s, and this takes %.0f", q.most, unit.what, a.kind.whose, need)
+		takes := fmt.Sprintf("this takes %.0f", need)
+		if left < 0 {
+			takes = fmt.Sprintf("%.0f more were used", -left)
+		}
+		return api.BytesLimited(name, wait, int(q.most), max(0, int(left)), "no more than %.0f %s a minute for %s, and %s", q.most, unit.what, a.kind.whose, takes)
 	default:
 		return api.RateLimited(name, wait, "no more than %g %s a minute for %s", q.most, unit.what, a.kind.whose)
 	}

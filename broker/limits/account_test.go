@@ -137,6 +137,9 @@ func TestOwed(t *testing.T) {
 				t.Errorf("%s: come again after %s, with half a minute's owed", limit, again)
 			}
 		}
+		if err := s.Of(alpha).Admit(0, 0); unit == BytesOut && !strings.HasSuffix(err.Error(), ", and 30 more were used") {
+			t.Errorf("who owes bytes is told %q", err)
+		}
 		must(t, s.Of(beta).Admit(1, 0))
 		must(t, s.Of(other).Admit(1, 0))
 		s.Of(alpha).Spend(unit, 1e9)
