@@ -396,6 +396,19 @@ func TestA2AWaits(t *testing.T) {
 	if got := w.says("m3", id, `{"text":"And mugs?"}`); got.Status.State != "TASK_STATE_WORKING" {
 		t.Errorf("with returnImmediately a message is answered %s", got.Status.State)
 	}
+	token, err := w.OperatorClient().AddToken(w.Ctx, api.AddToken{Agent: cron})
+	testkit.Must(t, err)
+	refused := make(chan string, 1)
+	go func() {
+		code, why := w.rpc(token.Token, "SendMessage", fmt.Sprintf(`{"message":{"messageId":"m4","role":"ROLE_USER","taskId":%q,"parts":[{"text":"And saucers?"}]}}`, id), nil)
+		refused <- fmt.Sprint(code, " ", why)
+	}()
+	w.acts(id, 6)
+	_, err = w.OperatorClient().RemoveToken(w.Ctx, token.ID)
+	testkit.Must(t, err)
+	if got := <-refused; got != "-31401 the message was said; the token is no longer valid" {
+		t.Errorf("once its token is removed the message is answered %s", got)
+	}
 }
 
 // A stream tells each state since what its message said, also when it looks after all of them.

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/api"
+	"github.com/parley-asp/parley/broker/custody"
 	"github.com/parley-asp/parley/gateway"
 	"github.com/parley-asp/parley/performatives"
 	"github.com/parley-asp/parley/session"
@@ -83,10 +84,13 @@ func (t tasks) SendMessage(ctx context.Context, q *a2a.SendMessageRequest) (a2a.
 		t.wait(ctx, c, of)
 	}
 	task, err := t.task(ctx, c, of, config.HistoryLength, true)
-	if err != nil {
-		return nil, t.refusal(err)
+	switch {
+	case err == nil:
+		return task, nil
+	case errors.Is(context.Cause(ctx), custody.ErrToken):
+		return nil, a2a.NewError(a2a.ErrUnauthenticated, "the message was said; the token is no longer valid")
 	}
-	return task, nil
+	return nil, t.refusal(err)
 }
 
 // say says what a message says, and sets up the notifications that come with it. It returns
