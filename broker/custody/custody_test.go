@@ -122,6 +122,9 @@ func TestTokens(t *testing.T) {
 	if stored := bucket(t, s); bytes.Contains(stored, []byte(strings.Split(kept.Token, "_")[2])) {
 		t.Error("the bucket has the secret of a token")
 	}
+	if _, err = one.TokenList(t.Context(), operator, api.ListTokens{Agent: "alpha"}); !errors.Is(err, &session.Refusal{Code: session.SchemaInvalid}) {
+		t.Errorf("the tokens of no URI: %v", err)
+	}
 	list, err := one.TokenList(t.Context(), operator, api.ListTokens{Agent: alpha})
 	natskit.Must(t, err)
 	if len(list.Tokens) != 2 || list.Tokens[0].Token != "" || list.Tokens[1].Token != "" {

@@ -88,6 +88,9 @@ func (c *Custody) room(ctx context.Context, a performatives.Agent) error {
 
 // TokenList answers token.list.
 func (c *Custody) TokenList(_ context.Context, _ api.Caller, q api.ListTokens) (api.Tokens, error) {
+	if _, err := performatives.ParseAgent(string(q.Agent)); q.Agent != "" && err != nil {
+		return api.Tokens{}, session.RefuseSchema(session.Fault{Path: "/agentId", Rule: "agent", Message: err.Error()})
+	}
 	page, now := api.NewPage[api.Token](q.Limit), c.o.Now()
 	for _, t := range c.tokensOf(q.Agent) {
 		if t.ID <= q.Cursor || t.over(now) {
