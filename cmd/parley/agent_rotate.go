@@ -20,7 +20,8 @@ func agentRotate() *cobra.Command {
 		Use: "rotate URI", Short: "replace a principal's keys", Args: args(cobra.ExactArgs(1)),
 		Long: `Replaces the key that an agent or a human signs with, and the login key, at once.
 With --key the principal does it, and signs with the old key and the new one. Without,
-the operator does it. Clients connected with the old login key are disconnected.
+the operator does it. Clients connected with the old login key are disconnected; a
+NATS server that decides itself who may log in needs the new login key, too.
 Transcripts keep their pinned keys and still verify.
 
 With --new-key or --public-key the login keys stay, unless --login-key names others. A
