@@ -1,11 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,6 +17,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/parley-asp/parley/api"
@@ -119,9 +123,12 @@ const (
 	renewAfter   = time.Hour     // of those that are known
 )
 
+const mostKeys = 1 << 20 // bytes of them
+
 var (
 	errFetched     = errors.New("the issuer's keys were fetched a short time ago")
 	errUnreachable = errors.New("the issuer's keys cannot be fetched")
+	errNoKeys      = errors.New("the issuer names no keys")
 )
 
 // unreachableKey is where a context has room for the error that the keys cannot be fetched with:
@@ -150,14 +157,27 @@ func newIssuerKeys(url string, client *http.Client, now func() time.Time) *issue
 	return k
 }
 
-// RoundTrip fetches the keys, unless that was done a short time ago.
+// RoundTrip fetches the keys, unless that was done a short time ago. No keys at all are a fault of the issuer's.
 func (k *issuerKeys) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Response == nil { // else it follows a redirect
 		if err := k.begin(); err != nil {
 			return nil, err
 		}
 	}
-	return k.transport.RoundTrip(r)
+	answer, err := k.transport.RoundTrip(r)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return answer, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it is read
+	body, err := io.ReadAll(io.LimitReader(answer.Body, mostKeys))
+	var set struct {
+		Keys []jsontext.Value `json:"keys"`
+	}
+	if err == nil && json.Unmarshal(body, &set) == nil && len(set.Keys) == 0 {
+		err = errNoKeys
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return answer, err
 }
 
 func (k *issuerKeys) begin() error {

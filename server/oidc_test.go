@@ -113,7 +113,7 @@ func TestIssuerKeysFetched(t *testing.T) {
 	testkit.Must(t, err)
 	var fetched atomic.Int64
 	var known atomic.Value // the kid
-	var down atomic.Bool
+	var down, empty atomic.Bool
 	known.Store("old")
 	var issuer *httptest.Server
 	issuer = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -127,6 +127,10 @@ func TestIssuerKeysFetched(t *testing.T) {
 			if down.Load() {
 				w.WriteHeader(http.StatusBadGateway)
 				return
+			}
+			if empty.Load() {
+				reply = map[string]any{"keys": []string{}}
+				break
 			}
 			reply = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: known.Load().(string), Algorithm: "RS256", Use: "sig"}}} //nolint:forcetypeassert // it is
 		}
@@ -191,10 +195,15 @@ func TestIssuerKeysFetched(t *testing.T) {
 	answers("other", http.StatusOK)
 	fetches(5)
 	down.Store(false)
+	empty.Store(true)
+	clock.Advance(5 * time.Second)
+	answers("other", http.StatusOK)
+	fetches(6)
+	empty.Store(false)
 	clock.Advance(5 * time.Second)
 	answers("other", http.StatusUnauthorized)
 	answers("newest", http.StatusOK)
-	fetches(6)
+	fetches(7)
 }
 
 // While the issuer's keys cannot be reached, whatever the network's reason, nobody can say whether a token is
