@@ -238,17 +238,17 @@ export function isRefused(error: unknown, ...which: Code[]): error is Refusal {
   return error instanceof Refusal && (which.length === 0 || which.some((code) => code === error.code));
 }
 
-/** Whether a refusal is of the program itself, such as of its token, whatever it says. */
+/** Whether a refusal is of the program itself, such as of its token, whatever it says. @internal */
 export function ofProgram(error: Refusal): boolean {
   return isRefused(error, 'unauthorized', 'signature_invalid', 'version_unsupported');
 }
 
-/** Whether the same may be answered later, without anybody's doing. */
+/** Whether the same may be answered later, without anybody's doing. @internal */
 export function passes(error: unknown): boolean {
   return error instanceof NoAnswer || isRefused(error, 'unavailable', 'rate_limited');
 }
 
-/** Whether an error follows from a session, and comes again. */
+/** Whether an error follows from a session, and comes again. @internal */
 export function lasts(error: unknown): boolean {
   return error instanceof TermsError || error instanceof NotAllowed || error instanceof LoopError;
 }
