@@ -441,6 +441,19 @@ def test_without_asyncio_all_handlers_may_block(broker: Broker) -> None:
     buys.close()
 
 
+def test_calls_after_close(broker: Broker) -> None:
+    """They say that the agent was closed, and not what a library makes of it."""
+
+    async def main() -> None:
+        agent: Agent[Any] = Agent(url=broker.url, token=BUYER)
+        await agent.find()
+        await agent.close()
+        with pytest.raises(ParleyError, match="the agent was closed"):
+            await agent.find()
+
+    run(main())
+
+
 def test_without_asyncio_close_ends_what_waits(broker: Broker) -> None:
     """A call of another thread ends with the agent, and later ones are refused. To close twice is to close once."""
     buys: sync.Agent[Any] = sync.Agent(url=broker.url, token=BUYER)

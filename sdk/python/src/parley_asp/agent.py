@@ -140,6 +140,7 @@ class Agent(Generic[T]):
         self._loop: asyncio.Task[None] | None = None
         self._warned = False
         self._away = False  # the broker did not answer last
+        self._closed = False
 
     @classmethod
     def from_env(
@@ -194,6 +195,7 @@ class Agent(Generic[T]):
     async def close(self) -> None:
         """Stop. What a handler decides from now on is not said; the next start decides it again."""
         SERVING.discard(self)
+        self._closed = True
         tasks = [t for t in [self._loop, *(w.task for w in self._work.values())] if t is not None]
         for w in self._work.values():
             if w.timer is not None:
@@ -590,13 +592,15 @@ class Agent(Generic[T]):
         """What the broker answers. It says once that there is no answer, and once that there is one again."""
         try:
             answer = await asked
-        except NoAnswer as error:
-            if not self._away:
-                log.warning("the broker does not answer, and is asked again (PARLEY_URL or url= names it): %s", error)
-            self._away = True
-            raise
-        except Refusal:
-            self._answers()
+        except Exception as error:
+            if self._closed:
+                raise ParleyError("the agent was closed") from None
+            if isinstance(error, NoAnswer):
+                if not self._away:
+                    log.warning("the broker does not answer, and is asked again (PARLEY_URL or url= names it): %s", error)
+                self._away = True
+            elif isinstance(error, Refusal):
+                self._answers()
             raise
         self._answers()
         return answer
