@@ -93,7 +93,7 @@ func runBench(cmd *cobra.Command, o bench.Options) (err error) {
 		return err
 	}
 	o.Progress = cmd.ErrOrStderr()
-	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE) // the servers that it started end with it
 	defer stop()
 	report, err := measure(ctx, cmd, o)
 	if err != nil {
