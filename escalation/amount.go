@@ -289,6 +289,14 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
+// digits is a number, or a text of one, as a text.
+func digits(v any) string {
+	if n, is := v.(float64); is {
+		return strconv.FormatFloat(n, 'g', -1, 64)
+	}
+	return v.(string) //nolint:errcheck,forcetypeassert // number has read it
+}
+
 func text(v any, name string) string {
 	object, _ := v.(map[string]any)
 	s, _ := object[name].(string)

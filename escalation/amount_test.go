@@ -95,3 +95,38 @@ func TestMoney(t *testing.T) {
 		}
 	}
 }
+
+// What is approved exactly is the same number to its last digit. A text of digits that is no amount is compared as a text.
+func TestExactly(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, equals, currency, terms string
+		within                        bool
+	}{
+		"the account":             {"account", `"12345678901234567890"`, "", `{"account":"12345678901234567890"}`, true},
+		"another account":         {"account", `"12345678901234567890"`, "", `{"account":"12345678901234567891"}`, false},
+		"zeros before it":         {"account", `"7"`, "", `{"account":"007"}`, false},
+		"a number for a text":     {"account", `"007"`, "", `{"account":7}`, false},
+		"a number":                {"quantity", `1000`, "", `{"quantity":1000}`, true},
+		"a number as a text":      {"quantity", `1000`, "", `{"quantity":"1000.0"}`, true},
+		"an amount":               {"price", `"1.10"`, "", `{"price":"1.1"}`, true},
+		"an amount as a number":   {"price", `"1.10"`, "", `{"price":1.1}`, true},
+		"an amount in an object":  {"price", `1.1`, "EUR", `{"price":{"amount":"1.10","currency":"eur"}}`, true},
+		"in a currency":           {"deposit", `"1.10"`, "EUR", `{"deposit":"1.1"}`, true},
+		"another amount":          {"price", `"9007199254740993"`, "", `{"price":"9007199254740992"}`, false},
+		"another, in an object":   {"price", `"1.10"`, "", `{"price":{"amount":"1.1000000000000000001"}}`, false},
+		"another, of many digits": {"price", `1`, "", `{"price":"1.000000000000000000001"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			authority := performatives.RulingsAuthority{Bounds: []performatives.RulingsBound{{TermPath: "terms." + c.path, Equals: jsontext.Value(c.equals), Currency: c.currency}}}
+			bound := escalation.Bound{RulingsAuthority: authority, Strict: true}
+			pledge := escalation.Pledge{Bodies: []jsontext.Value{jsontext.Value(`{"terms":` + c.terms + `}`)}, Side: "agent://acme.com/buyer"}
+			if excess := bound.Exceeded(pledge); c.within != (excess == nil) {
+				t.Errorf("%+v", excess)
+			}
+			pledge.Side = "" // replayed: what was accepted before is
+			if excess := bound.Exceeded(pledge); excess != nil {
+				t.Errorf("replayed: %+v", excess)
+			}
+		})
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/parley-asp/parley/internal/ijson"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -172,6 +173,7 @@ type limit struct {
 	single     bool
 	strict     bool
 	everywhere bool
+	exact      bool // equal numbers have the same digits, and texts that are no amounts the same characters
 }
 
 // money reports whether the limit is the upper one of an amount of money.
@@ -270,6 +272,7 @@ func (b *Bound) exactEscrow() bool {
 
 func (l limit) exceeded(p Pledge) *Excess {
 	seen := false
+	l.exact = p.Side != ""
 	for _, body := range p.Bodies {
 		var v any
 		if json.Unmarshal(body, &v) != nil || !l.in(v) {
@@ -348,7 +351,7 @@ func (l limit) differs(v any) *Excess {
 		return nil
 	}
 	a, readable := amountOf(at, in, v, path)
-	if value, isNumber := number(only); isNumber && readable && a.Value == value &&
+	if value, isNumber := number(only); isNumber && readable && a.Value == value && (!l.exact || l.same(v, a.Path, only)) &&
 		(a.Currency == "" || l.Currency == "" || strings.EqualFold(a.Currency, l.Currency)) {
 		return nil
 	}
@@ -357,6 +360,16 @@ func (l limit) differs(v any) *Excess {
 		excess.Amount = &a
 	}
 	return excess
+}
+
+// same reports whether the number at a path is the only one that is allowed. A text of digits that is no amount, such as the
+// number of an account, is compared as a text: there, zeros at its start count, and 20 digits are no longer those of a double.
+func (l limit) same(v any, path string, only any) bool {
+	at, _, _ := performatives.Find(v, path)
+	if _, is := only.(string); is && l.Currency == "" && !namesAmount(path[strings.LastIndexByte(path, '.')+1:]) {
+		return at == only
+	}
+	return ijson.SameDecimal(digits(at), digits(only))
 }
 
 func (b *Bound) String() string {

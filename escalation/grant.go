@@ -173,7 +173,7 @@ func ChangesNothing(a *performatives.RulingsAuthority, i *Item, body jsontext.Va
 			path := l.TermPath
 			found, in, _ := lookUp(v, &path)
 			if l.Equals != nil {
-				if !l.in(v) || l.differs(v) != nil {
+				if l.exact = true; !l.in(v) || l.differs(v) != nil {
 					return false
 				}
 				continue

@@ -41,7 +41,7 @@ const (
 var places = map[string]place{
 	"performatives":               pure("internal/ijson"),
 	"delegation":                  pure("performatives"),
-	"escalation":                  pure("performatives"),
+	"escalation":                  pure("internal/ijson", "performatives"),
 	"schemas":                     pure("internal/ijson", "performatives"),
 	"cmd/schemagen":               plain("performatives", "schemas", "api", "session"), // writes the *.json; not part of the program
 	"internal/persist":            pure(),

@@ -156,10 +156,11 @@ func survivesDouble(number string) bool {
 	if err != nil || math.IsInf(f, 0) {
 		return false
 	}
-	return sameDecimal(number, strconv.FormatFloat(f, 'e', -1, 64))
+	return SameDecimal(number, strconv.FormatFloat(f, 'e', -1, 64))
 }
 
-func sameDecimal(a, b string) bool {
+// SameDecimal reports whether two decimal numbers mean the same, however they are written.
+func SameDecimal(a, b string) bool {
 	digitsA, expA, okA := decimal(a)
 	digitsB, expB, okB := decimal(b)
 	return okA && okB && digitsA == digitsB && (expA == expB || digitsA == "")
