@@ -119,7 +119,7 @@ func (a *Archiver) notArchived(ctx context.Context, id performatives.SessionID) 
 	}
 	switch {
 	case row.State.Over() && a.o.Policy.After > 0:
-		return session.Refuse(session.WrongState, "the session is not in the archive yet: it moves at most %s after its end", a.o.Policy.After+a.o.Policy.every())
+		return session.Refuse(session.WrongState, "the session is not in the archive yet: it moves there within about %s of its end", a.o.Policy.After+a.o.Policy.every())
 	case row.State.Over():
 		return session.Refuse(session.WrongState, "the session is not in the archive, and this broker moves none there: start it with --archive-after")
 	}
