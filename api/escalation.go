@@ -84,6 +84,9 @@ type EscalationItem struct {
 	Route *Route `json:"route,omitzero"`
 	Case  Case   `json:"case,omitzero"`
 
+	// Delegates are the organisation's humans who hold a delegation in the session, and may not decide.
+	Delegates []performatives.Agent `json:"delegates,omitzero"`
+
 	// Unsealed are the principals whose sealed parts the arbiter may read.
 	Unsealed []performatives.Agent `json:"unsealed,omitzero"`
 

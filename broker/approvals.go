@@ -68,8 +68,15 @@ func checkDisputeSeen(s *session.State, m *performatives.Message) error {
 
 // mayEscalate refuses an ESCALATE that nobody may decide, or that is one too many
 // of its side, its times included: each pauses the session for everybody (PROTOCOL.md §7).
-func (b *Broker) mayEscalate(side performatives.Agent, times int) error {
-	if org := side.Organisation(); !b.o.Dev && len(b.parts.Registry.Deciders(org)) == 0 {
+func (b *Broker) mayEscalate(s *session.State, side performatives.Agent, times int, at time.Time) error {
+	org := side.Organisation()
+	deciders := b.parts.Registry.Deciders(org)
+	switch {
+	case b.o.Dev, slices.ContainsFunc(deciders, func(m performatives.Member) bool { return !s.Delegated(m.Agent, at) }):
+	case len(deciders) > 0:
+		return session.Refuse(session.Unauthorized, "whoever may decide for %s holds a delegation in this session, and decides nothing while that lasts: WITHDRAW it first", org).
+			With(map[string]any{"rule": "no_decider", "organisation": org})
+	default:
 		return noDecider(org, "so nobody could answer")
 	}
 	if most := b.limits.Load().Escalations; times > most {
@@ -88,7 +95,7 @@ func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *se
 		return nil
 	}
 	for _, side := range next.Sides() {
-		if org := side.Organisation(); (agrees || org == m.Sender.Organisation()) && !b.couldConfirm(next, org) {
+		if org := side.Organisation(); (agrees || org == m.Sender.Organisation()) && !b.couldConfirm(next, org, b.clock(l)) {
 			return noDecider(org, "so nobody could confirm what is agreed")
 		}
 	}
@@ -96,19 +103,19 @@ func (b *Broker) mayConfirm(l *cachedSession, m *performatives.Message, next *se
 }
 
 // mayAccept refuses to accept a delivery that people have to approve where nobody could.
-func (b *Broker) mayAccept(m *performatives.Message, next *session.State) error {
+func (b *Broker) mayAccept(m *performatives.Message, next *session.State, at time.Time) error {
 	item := next.Escalation()
-	if b.o.Dev || m.Performative != performatives.Accept || item == nil || !item.OfDelivery() || b.couldConfirm(next, item.Org) {
+	if b.o.Dev || m.Performative != performatives.Accept || item == nil || !item.OfDelivery() || b.couldConfirm(next, item.Org, at) {
 		return nil
 	}
 	return noDecider(item.Org, "so nobody could accept the delivery")
 }
 
-// couldConfirm reports whether an organisation has somebody who may decide and does not take part.
-func (b *Broker) couldConfirm(s *session.State, org performatives.Organisation) bool {
+// couldConfirm reports whether an organisation has somebody who may decide, does not take part, and is no delegate.
+func (b *Broker) couldConfirm(s *session.State, org performatives.Organisation, at time.Time) bool {
 	return slices.ContainsFunc(b.parts.Registry.Deciders(org), func(human performatives.Member) bool {
 		p, takesPart := s.Party(human.Agent)
-		return !takesPart || p.Role > session.Invitee
+		return !takesPart || p.Role > session.Invitee && !s.Delegated(human.Agent, at)
 	})
 }
 

@@ -40,7 +40,7 @@ func (b *Broker) roomFor(ctx context.Context, l *cachedSession, m *performatives
 	if err := b.mayConfirm(l, m, next); err != nil {
 		return nil, err
 	}
-	if err := b.mayAccept(m, next); err != nil {
+	if err := b.mayAccept(m, next, b.clock(l)); err != nil {
 		return nil, err
 	}
 	for other := range counterparts(m.Sender, next.Participants()) {
@@ -61,12 +61,15 @@ func (b *Broker) roomFor(ctx context.Context, l *cachedSession, m *performatives
 		}
 		return b.reserve(l.id, next)
 	case performatives.Delegate:
+		if body, ok := m.Body.(*performatives.DelegateBody); ok && b.parts.Registry.RefuseAuditors(api.Caller{Agent: body.TargetAgent}) != nil {
+			return nil, session.Refuse(session.Unauthorized, "%s is an auditor, who reads, and does nothing else: delegate to somebody else", body.TargetAgent)
+		}
 		if n := len(next.Participants()) - next.Principals(); n > most && len(next.Participants()) > len(l.state.Participants()) {
 			return nil, tooMany("delegates and approvers", n, most)
 		}
 	case performatives.Escalate:
 		side := next.Escalation().Principal
-		return func() {}, b.mayEscalate(side, next.EscalationsOf(side))
+		return func() {}, b.mayEscalate(next, side, next.EscalationsOf(side), b.clock(l))
 	default:
 	}
 	return func() {}, nil

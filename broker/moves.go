@@ -33,17 +33,17 @@ func (b *Broker) refuses(s *session.State, a performatives.Agent, at time.Time) 
 	side := s.SideOf(a, at)
 	return func(m session.Move) bool {
 		if o, delivered := s.Delivered(m.Reference); delivered && m.Act == performatives.Accept && !b.o.Dev {
-			return !b.couldConfirm(s, side.Organisation()) && b.parts.Approvals.ToAccept(s, o, side, a, at) != nil
+			return !b.couldConfirm(s, side.Organisation(), at) && b.parts.Approvals.ToAccept(s, o, side, a, at) != nil
 		}
 		switch {
 		case m.Act == performatives.Escalate:
-			return b.mayEscalate(side, s.EscalationsOf(side)+1) != nil
+			return b.mayEscalate(s, side, s.EscalationsOf(side)+1, at) != nil
 		case m.Act != performatives.Accept || b.o.Dev || !s.Confirms():
 			return false
 		case s.Phase == session.Invited:
-			return !b.couldConfirm(s, side.Organisation())
+			return !b.couldConfirm(s, side.Organisation(), at)
 		}
 		o, accepts := s.Offer(m.Reference)
-		return accepts && o.IsProposal() && slices.ContainsFunc(s.Sides(), func(a performatives.Agent) bool { return !b.couldConfirm(s, a.Organisation()) })
+		return accepts && o.IsProposal() && slices.ContainsFunc(s.Sides(), func(a performatives.Agent) bool { return !b.couldConfirm(s, a.Organisation(), at) })
 	}
 }

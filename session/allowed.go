@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parley-asp/parley/escalation"
 	"github.com/parley-asp/parley/performatives"
 )
 
@@ -129,7 +130,11 @@ func (t *Command) waits() string {
 		return "the session is over: " + t.Closing
 	case t.Phase == Escalated:
 		open := t.Escalation()
-		return fmt.Sprintf("the session waits for a human of %s to decide, until %s", open.Org, stamp(open.Due))
+		waits := fmt.Sprintf("the session waits for a human of %s to decide, until %s", open.Org, stamp(open.Due))
+		if m, _ := t.event.Known.Get(t.From.Agent); t.From.Role == Delegate && escalation.MayDecide(m, open.Org) {
+			waits += "; you hold a delegation in it, and may not decide while that lasts"
+		}
+		return waits
 	case t.Phase == Invited:
 		acts := "ACCEPT or REJECT"
 		if t.principals == 2 {

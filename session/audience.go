@@ -39,6 +39,12 @@ func (s *State) mayAct(p Party, now time.Time) bool {
 // accepted or has ended.
 func (t *Command) idle(p Party) bool { return p.Role == Delegate && !t.mayAct(p, t.Now) }
 
+// Delegated reports whether somebody holds a delegation that it has accepted, and decides nothing while that lasts.
+func (s *State) Delegated(a performatives.Agent, at time.Time) bool {
+	p, has := s.hasPart(a)
+	return has && p.Role == Delegate && s.mayAct(p, s.clock(at))
+}
+
 // delegates are the delegates who receive the entries.
 func (t *Command) delegates() []performatives.Agent {
 	var to []performatives.Agent

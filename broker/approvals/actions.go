@@ -99,6 +99,8 @@ func (a *Approvals) Claim(ctx context.Context, c api.Caller, q api.ClaimEscalati
 			return e, session.Refuse(session.Unauthorized, "only those who are asked now can claim this: %s", namesOf(item.Route.Levels[item.Route.Level].Approvers))
 		case slices.Contains(item.Counterparties, c.Agent):
 			return e, session.Refuse(session.Unauthorized, "you take part for the other side in this session, so you cannot decide for this one")
+		case slices.Contains(item.Delegates, c.Agent):
+			return e, session.Refuse(session.Unauthorized, "you hold a delegation in this session, and may not decide while it lasts")
 		}
 		if held := now.HeldByAnother(c.Agent, at); held != nil && q.TakeOver {
 			e.To, e.Text = held.By, "taken over"

@@ -123,7 +123,7 @@ func (a *Approvals) approvers(item *api.EscalationItem) []api.Approver {
 	var all []api.Approver
 	for _, member := range a.o.Registry.Deciders(item.Organisation) {
 		level, asked := levelAsking(item, member.Agent)
-		if !asked {
+		if !asked || slices.Contains(item.Delegates, member.Agent) {
 			continue
 		}
 		card, _ := a.o.Registry.Card(member.Agent)

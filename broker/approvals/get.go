@@ -190,7 +190,7 @@ func (a *Approvals) seenBy(ctx context.Context, c api.Caller, k *approval) (api.
 	item.Hide(c.Opens, func(_ escalation.ID, sealer performatives.Agent) bool {
 		return c.Agent == item.Arbiter && slices.Contains(item.Unsealed, sealer)
 	})
-	item.Due, item.Route, item.Case, item.Unsealed, item.Revision, item.ViewHash = "", nil, api.Case{}, nil, 0, ""
+	item.Due, item.Route, item.Case, item.Delegates, item.Unsealed, item.Revision, item.ViewHash = "", nil, api.Case{}, nil, nil, 0, ""
 	return item, a.o.MayRead(ctx, c, item.Session)
 }
 
@@ -211,6 +211,8 @@ func (a *Approvals) you(c api.Caller, item *api.EscalationItem) *api.You {
 		you.Why = "you answer the dispute: concede, deny, or offer something"
 	case slices.Contains(item.Counterparties, c.Agent):
 		you.Why = "you take part for the other side in this session"
+	case slices.Contains(item.Delegates, c.Agent):
+		you.Why = "you hold a delegation in this session, and may not decide while it lasts"
 	case !asked:
 		you.Why = "the rules ask other people"
 	case level > item.Route.Level:

@@ -32,11 +32,21 @@ func (a *Approvals) item(s *session.State, of *escalation.Item, at time.Time) ap
 		Case: api.Case{
 			Claim: now.Claim, Assignee: now.Assignee, Comments: now.Comments, Views: len(now.Views), Actions: now.Actions,
 		},
-		Unsealed: now.Unsealed,
+		Unsealed: now.Unsealed, Delegates: delegates(s, of.Org, at),
 	}
 	asOf(&item, at)
 	bound(&item)
 	return item
+}
+
+// delegates are the humans of an organisation who hold a delegation.
+func delegates(s *session.State, org performatives.Organisation, at time.Time) (all []performatives.Agent) {
+	for _, a := range s.Participants() {
+		if a.IsHuman() && a.Organisation() == org && s.Delegated(a, at) {
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 // bound bounds an approval, without its transcript. Of the counterparties, those of its own organisation

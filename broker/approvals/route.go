@@ -13,7 +13,7 @@ import (
 )
 
 // question is an escalation as the rules look at it.
-func (a *Approvals) question(s *session.State, side, by performatives.Agent, body *performatives.EscalateBody, offer *session.Offer) escalation.Ask {
+func (a *Approvals) question(s *session.State, side, by performatives.Agent, body *performatives.EscalateBody, offer *session.Offer, at time.Time) escalation.Ask {
 	card, _ := a.o.Registry.Card(side)
 	urgency := escalation.Urgency(body.Urgency)
 	deciders := a.o.Registry.Deciders(side.Organisation())
@@ -23,8 +23,9 @@ func (a *Approvals) question(s *session.State, side, by performatives.Agent, bod
 			deciders = append(deciders, member)
 		}
 	}
+	deciders = slices.DeleteFunc(deciders, func(m performatives.Member) bool { return s.Delegated(m.Agent, at) })
 	return escalation.Ask{
-		Org: side.Organisation(), By: by, Urgency: urgency, Reason: body.Reason, Capabilities: card.Capabilities,
+		At: at, Org: side.Organisation(), By: by, Urgency: urgency, Reason: body.Reason, Capabilities: card.Capabilities,
 		Amount:   func(paths []string) *escalation.Amount { return s.AmountAtStake(offer, paths) },
 		Deciders: deciders, Within: urgency.Within(s.Policy),
 	}
@@ -51,8 +52,7 @@ func (a *Approvals) Route(s *session.State, e *session.Event) {
 		return
 	}
 	if body, ok := m.Body.(*performatives.EscalateBody); ok {
-		question := a.question(s, side, m.Sender, body, s.AtStake(body, side, e.At))
-		question.At = e.At
+		question := a.question(s, side, m.Sender, body, s.AtStake(body, side, e.At), e.At)
 		e.Route, _ = a.rules.Load().Route(question)
 		sealNames(s, e.Route)
 	} else {
@@ -88,8 +88,7 @@ func (a *Approvals) routesToConfirm(s *session.State, e *session.Event, offer *s
 	by := map[performatives.Agent]performatives.Agent{offer.Side: offer.By, accepts: e.Message.Sender}
 	for _, side := range []performatives.Agent{offer.Side, accepts} {
 		org := side.Organisation()
-		question := a.question(s, side, by[side], session.ConfirmationBody(offer.ID, nil), offer)
-		question.At = e.At
+		question := a.question(s, side, by[side], session.ConfirmationBody(offer.ID, nil), offer, e.At)
 		if route, _ := a.rules.Load().Route(question); route != nil {
 			route.Organisation = org
 			sealNames(s, route)
@@ -102,8 +101,8 @@ func (a *Approvals) routesToConfirm(s *session.State, e *session.Event, offer *s
 // ToAccept is the route by which people of a side approve that it accepts a delivery; nil where its rules
 // want none to.
 func (a *Approvals) ToAccept(s *session.State, o *session.Obligation, side, by performatives.Agent, at time.Time) *performatives.Route {
-	question := a.question(s, side, by, o.AcceptanceBody(), nil)
-	question.At, question.Amount = at, func([]string) *escalation.Amount { return o.Worth() }
+	question := a.question(s, side, by, o.AcceptanceBody(), nil, at)
+	question.Amount = func([]string) *escalation.Amount { return o.Worth() }
 	route, _ := a.rules.Load().Route(question)
 	return route
 }
@@ -132,8 +131,8 @@ func (a *Approvals) plan(s *session.State, of *escalation.Item) escalation.Plan 
 	if of.Route == nil {
 		return escalation.PlanFor(of)
 	}
-	question := a.question(s, of.Principal, of.By, of.Body, nil)
-	question.At, question.Amount = of.At, func([]string) *escalation.Amount { return of.Amount }
+	question := a.question(s, of.Principal, of.By, of.Body, nil, of.At)
+	question.Amount = func([]string) *escalation.Amount { return of.Amount }
 	_, plan := a.rules.Load().Route(question)
 	return plan
 }
