@@ -115,11 +115,10 @@ type EscalationItem struct {
 func (e *EscalationItem) AnswerDue() string { return cmp.Or(e.Due, e.Deadline) }
 
 // Exactly completes the authority of an approval of what was shown. One that sets no bounds allows exactly
-// the terms at stake, or, of a commitment without a proposal, its amount. Where no offer is at stake, and for
-// what a human confirms, it stays as it is.
+// the terms at stake, or, where it names none, the amount. Where no offer is at stake, for what a human confirms, and
+// what the broker takes as it was shown, it stays as it is.
 func (e *EscalationItem) Exactly(a *performatives.RulingsAuthority) *performatives.RulingsAuthority {
-	if a != nil && (a.MaxAmount != nil || len(a.Bounds) > 0 || a.TermsHash != "") ||
-		e.Confirms() || e.TermsHash == "" && e.Amount == nil {
+	if !a.Boundless() || e.Confirms() || e.TermsHash == "" && (e.Amount == nil || e.AsShown()) {
 		return a
 	}
 	var exact performatives.RulingsAuthority
@@ -130,6 +129,12 @@ func (e *EscalationItem) Exactly(a *performatives.RulingsAuthority) *performativ
 		exact.MaxAmount, exact.Currency, exact.TermPath = &e.Amount.Value, e.Amount.Code(), e.Amount.Path
 	}
 	return &exact
+}
+
+// AsShown reports whether an approval that sets no bounds allows exactly what is at stake: a commitment that names no
+// proposal, or an amendment of one.
+func (e *EscalationItem) AsShown() bool {
+	return e.TermsHash == "" && !e.Confirms() && e.Dispute == "" && e.Proposal != nil && e.Proposal.Terms != nil && (e.Proposal.Commitment != "" || e.Proposal.Reference != "")
 }
 
 // Confirms reports whether it asks to confirm what an agent has agreed to.

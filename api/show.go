@@ -195,7 +195,11 @@ func ViewEscalation(item *escalation.Item) *EscalationView {
 
 // viewBound is what a ruling lets a side agree to.
 func viewBound(side performatives.Agent, b *escalation.Bound) AuthorityView {
-	return AuthorityView{OnBehalfOf: side, Escalation: b.Escalation, RulingsAuthority: b.RulingsAuthority, Thread: b.Thread, Denied: b.Denied, Sealed: b.Sealed}
+	v := AuthorityView{OnBehalfOf: side, Escalation: b.Escalation, RulingsAuthority: b.RulingsAuthority, Thread: b.Thread, Denied: b.Denied, Sealed: b.Sealed}
+	if b.Only != nil {
+		v.TermsHash = b.Only.Terms
+	}
+	return v
 }
 
 // closed is a sealed authority for who cannot open it.

@@ -31,6 +31,13 @@ type Bound struct {
 	Unopened   bool               // sealed, and its part is not here: nobody here knows what it allows
 	Ceilings   []Grant            // of each human with a ceiling who granted it
 	Frame      *Frame             // of the proposal whose exact terms were approved; nil is any
+	Only       *Exact             // what was approved as it was shown, where no proposal is at stake; nil is anything
+}
+
+// An Exact is a commitment that names no proposal, or an amendment of a commitment, and the hash of what it says.
+type Exact struct {
+	Offer string
+	Terms performatives.Hash
 }
 
 // A Frame is what a proposal says besides its terms, and an agreement has.
@@ -239,6 +246,9 @@ func (l limit) in(v any) bool {
 // Exceeded returns what in a pledge exceeds the bound, nil if nothing does. What
 // cannot be read exceeds it.
 func (b *Bound) Exceeded(p Pledge) *Excess {
+	if b.Only != nil && p.Side != "" && (p.CommitmentTerms != b.Only.Terms || !slices.Contains(p.Offers, b.Only.Offer)) {
+		return &Excess{Why: "this is not " + strconv.Quote(b.Only.Offer) + ", which was shown to the human"}
+	}
 	if b.TermsHash != "" && p.Terms != b.TermsHash {
 		return &Excess{Why: "these are not the terms that were shown to the human"}
 	}
@@ -391,6 +401,9 @@ func (b *Bound) String() string {
 		} else if b.exactEscrow() {
 			all = append(all, "no escrow")
 		}
+	}
+	if b.Only != nil {
+		all = append(all, "exactly "+strconv.Quote(b.Only.Offer)+" as it was shown")
 	}
 	if b.ValidUntil != nil {
 		all = append(all, "until "+b.ValidUntil.UTC().Format(time.RFC3339))

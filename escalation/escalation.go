@@ -82,6 +82,7 @@ type Vote struct {
 	Limited   bool                  // the human has a ceiling
 	Sealed    performatives.Digests // of authority and comment
 	Unopened  bool                  // the authority is sealed, and its part is not here
+	AsShown   bool                  // it approves, and the human set no bound
 }
 
 // An End is how an item ended. An open item has the zero End.

@@ -169,6 +169,8 @@ func (v *item) extent() string {
 	switch {
 	case v.MayExactly:
 		return "terms"
+	case v.AsShown() && v.MayAny:
+		return "any"
 	case v.Amount != nil || !v.MayAny && len(v.Paths) > 0:
 		return "amount"
 	case v.MayAny:

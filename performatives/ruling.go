@@ -64,6 +64,11 @@ type RulingsBound struct {
 	Currency string         `json:"currency,omitzero" jsonschema:"pattern=^[A-Z]{3}$,description=ISO 4217 code of an amount"`
 }
 
+// Boundless reports whether the authority sets no bound; it may still end at a time.
+func (a *RulingsAuthority) Boundless() bool {
+	return a == nil || a.MaxAmount == nil && len(a.Bounds) == 0 && a.TermsHash == ""
+}
+
 // Empty reports whether the authority says nothing.
 func (a *RulingsAuthority) Empty() bool {
 	return a == nil || a.MaxAmount == nil && a.Currency == "" && a.TermPath == "" && len(a.Bounds) == 0 && a.TermsHash == "" && a.ValidUntil == nil

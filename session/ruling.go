@@ -146,6 +146,7 @@ func (t *Command) ruled(ruling performatives.RulingData) {
 		By: t.From.Agent, Decision: ruling.Decision, Comment: ruling.Comment, Authority: granted,
 		At: t.At, Message: t.Message.ID, Digest: t.decisionDigest(), Limited: t.From.Limited,
 		Sealed: t.Message.Digests(), Unopened: ruling.Sealed.Has(performatives.SealAuthority),
+		AsShown: ruling.Decision == performatives.Approved && !ruling.Sealed.Has(performatives.SealAuthority) && ruling.Authority.Boundless(),
 	})
 	t.changeItem(item)
 	switch denied := ruling.Decision == performatives.Denied; {
@@ -189,12 +190,14 @@ func (t *Command) allow(item *escalation.Item) {
 			all = both
 		}
 	}
-	if all == nil {
+	o, _ := t.State.Offer(item.Offer)
+	only := asShown(item, o)
+	if all == nil && only == nil {
 		t.bounds = t.bounds.Without(item.Principal)
 		return
 	}
-	o, _ := t.State.Offer(item.Offer)
-	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed}
+	all = cmp.Or(all, &performatives.RulingsAuthority{})
+	bound := &escalation.Bound{RulingsAuthority: *all, Escalation: item.ID, Strict: !t.Before(3), Sealed: sealed, Only: only}
 	if item.Route != nil {
 		bound.Amounts = item.Route.Amounts
 	}
@@ -226,6 +229,16 @@ func (t *Command) allow(item *escalation.Item) {
 		}
 	}
 	t.bounds = t.bounds.With(item.Principal, bound)
+}
+
+// asShown is the commitment, or the amendment, that somebody approved without a bound, and so as it was shown; nil where a
+// proposal is at stake, whose exact terms an authority names.
+func asShown(item *escalation.Item, o *Offer) *escalation.Exact {
+	terms := commitmentTerms(o)
+	if terms == "" || item.Terms != "" || !slices.ContainsFunc(item.Votes, func(v escalation.Vote) bool { return v.AsShown }) {
+		return nil
+	}
+	return &escalation.Exact{Offer: o.ID, Terms: terms}
 }
 
 // narrow has a bound hold in one thread only: elsewhere what held before still does, and what
@@ -284,7 +297,7 @@ func (t *Command) withinRuling() error {
 		return Refuse(AuthorityExceeded, "what the ruling allows is sealed, and its part is not here: ESCALATE for another").
 			With(map[string]any{"escalationId": bound.Escalation})
 	}
-	if bound == nil || bound.Empty() {
+	if bound == nil || bound.Empty() && bound.Only == nil {
 		return nil
 	}
 	more, twice := bound.Exceeded(pledge), t.agreedAlready(bound, pledge)

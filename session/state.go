@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/benbjohnson/immutable"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/parley-asp/parley/delegation"
@@ -245,6 +246,17 @@ func (o *Offer) IsProposal() bool { return o.Kind == aProposal }
 
 // IsCommitment reports whether it was made by COMMIT.
 func (o *Offer) IsCommitment() bool { return o.Kind == aCommitment }
+
+// CommitmentTerms are the terms of a commitment, which only its body has; nil of another offer.
+func (o *Offer) CommitmentTerms() jsontext.Value {
+	var body struct {
+		Terms jsontext.Value `json:"terms"`
+	}
+	if !o.IsCommitment() || json.Unmarshal(o.Body, &body) != nil {
+		return nil
+	}
+	return body.Terms
+}
 
 // IsAmendment reports whether it offers other obligations in place of those of a commitment.
 func (o *Offer) IsAmendment() bool { return o.Kind == anAmendment }

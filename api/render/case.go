@@ -25,12 +25,13 @@ type AtStake struct {
 	Paths  []string                 // of its terms
 	More   int                      // terms that Paths lacks
 	Amount *escalation.Amount       // the highest in it
+	Shown  bool                     // an approval without bounds allows exactly what was shown
 	Label  func(path string) string // what a term is called; nil is its path
 }
 
 // StakeOf is the offer that an escalation is about.
 func StakeOf(e *api.EscalationItem) AtStake {
-	return AtStake{Terms: e.TermsHash, Paths: e.TermPaths(), More: e.Omitted[api.PartChanges], Amount: e.Amount}
+	return AtStake{Terms: e.TermsHash, Paths: e.TermPaths(), More: e.Omitted[api.PartChanges], Amount: e.Amount, Shown: e.AsShown()}
 }
 
 // Grant words what an approval allows, one bound a line, and which terms of the offer may
@@ -72,7 +73,9 @@ func (p Paper) Grant(a *performatives.RulingsAuthority, of AtStake) (lines []str
 	default:
 		lines = append(lines, "exactly other terms than these")
 	}
-	if len(lines) == 0 {
+	if len(lines) == 0 && of.Shown {
+		lines = append(lines, "exactly these terms")
+	} else if len(lines) == 0 {
 		lines = append(lines, "no bound")
 	} else if a.TermsHash == "" {
 		free = mayChange(escalation.Free(a, of.Paths, of.Amount), of.More, label)

@@ -25,6 +25,11 @@ func (a *Approvals) item(s *session.State, of *escalation.Item, at time.Time) ap
 	view.Escalation = api.ViewEscalation(of)
 	now := a.cases.cached(of.ID)
 	stake := atStake(&view)
+	if o, ok := s.Offer(of.Offer); ok && stake != nil && stake.Commitment == o.ID && of.Terms == "" {
+		shown := *stake
+		shown.Terms = o.CommitmentTerms()
+		stake = &shown
+	}
 	item := api.EscalationItem{
 		EscalationView: *view.Escalation, Session: s.ID, Purpose: view.Purpose, Proposal: stake,
 		Previous: previous(&view, stake), Counterparties: counterparties(&view), Head: &view.Head, CCC: view.CCC, Publish: view.Publish, Arbiter: view.Arbiter,

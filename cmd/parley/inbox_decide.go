@@ -64,8 +64,15 @@ sets no bound, and lifts those of earlier approvals.`
 			if decision == performatives.Denied {
 				return giveReason(r, item, reason)
 			}
-			if b.exactly && item.TermsHash == "" {
-				return usage(errors.New("no proposal is at stake, whose terms could be approved exactly: leave out --exactly"))
+			switch {
+			case !item.AsShown():
+				if b.exactly && item.TermsHash == "" {
+					return usage(errors.New("no proposal is at stake, whose terms could be approved exactly: leave out --exactly"))
+				}
+			case b.unbounded:
+				return usage(errors.New("without bounds, exactly what is at stake is approved here: set bounds that allow more, in place of --unbounded"))
+			case b.exactly && !r.Authority.Boundless():
+				return usage(errors.New("what is at stake is approved here as it is, or within bounds: leave out --exactly, or the bounds"))
 			}
 			if b.exactly || b.thread {
 				r.Authority = cmp.Or(r.Authority, new(performatives.RulingsAuthority))
