@@ -31,7 +31,7 @@ func (b *Broker) answers() []verbs.Answer {
 		verbs.Handle(api.ObligationList, b.Parts.Reads.ObligationList),
 		verbs.Handle(api.DisputeList, b.Parts.Reads.DisputeList),
 		verbs.Handle(api.AgentRegister, b.Parts.Registry.AgentRegister),
-		verbs.HandleThen(api.AgentRotate, b.Parts.Registry.AgentRotate),
+		verbs.HandleThen(api.AgentRotate, b.Custody.AgentRotate),
 		verbs.Handle(api.HumanUnenrol, b.Parts.Registry.HumanUnenrol),
 		verbs.Handle(api.HumanAway, b.Parts.Registry.HumanAway),
 		verbs.Handle(api.AgentVerify, b.Parts.Registry.AgentVerify),

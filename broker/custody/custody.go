@@ -126,7 +126,11 @@ func (c *Custody) AgentAdd(ctx context.Context, _ api.Caller, q api.AddAgent) (a
 		return api.Card{}, session.Refuse(session.MalformedEnvelope, "/card: is missing").With(map[string]string{"path": "/card"})
 	}
 	if !q.Hosted {
-		return c.o.Registry.Add(ctx, *q.Card)
+		card, err := c.o.Registry.Add(ctx, *q.Card)
+		if err == nil {
+			err = c.endProofs(ctx, card.Agent)
+		}
+		return card, err
 	}
 	key, err := c.hostedKey(ctx, q.Card.Agent)
 	if err != nil {
@@ -134,9 +138,21 @@ func (c *Custody) AgentAdd(ctx context.Context, _ api.Caller, q api.AddAgent) (a
 	}
 	card, err := c.o.Registry.AddHosted(ctx, *q.Card, key)
 	if err == nil {
+		err = c.endProofs(ctx, card.Agent)
+	}
+	if err == nil {
 		err = c.AddStandby(ctx, card.Agent.Organisation())
 	}
 	return card, err
+}
+
+// AgentRotate answers agent.rotate. With the old key end the tokens that it proved.
+func (c *Custody) AgentRotate(ctx context.Context, by api.Caller, q api.RotateKey) (card api.Card, release func(), err error) {
+	card, release, err = c.o.Registry.AgentRotate(ctx, by, q)
+	if err == nil {
+		err = c.endProofs(ctx, card.Agent)
+	}
+	return card, release, err
 }
 
 // AddStandby registers the standby of an organisation, unless its URI is taken, and where the
@@ -163,6 +179,9 @@ func (c *Custody) AgentHost(ctx context.Context, _ api.Caller, q api.AgentRef) (
 		return api.Card{}, err
 	}
 	card, err := c.o.Registry.Host(ctx, q.Agent, key)
+	if err == nil {
+		err = c.endProofs(ctx, q.Agent)
+	}
 	if err == nil {
 		err = c.AddStandby(ctx, q.Agent.Organisation())
 	}

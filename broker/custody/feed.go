@@ -22,7 +22,7 @@ func (c *Custody) AddFeed(ctx context.Context, a performatives.Agent) (api.Token
 	}
 	id := make([]byte, idBytes)
 	rand.Read(id)
-	return c.make(ctx, api.Token{ID: lower.EncodeToString(id), Agent: a, Name: "calendar", ReadOnly: true, Feed: true}, 0)
+	return c.make(ctx, api.Token{ID: lower.EncodeToString(id), Agent: a, Name: "calendar", ReadOnly: true, Feed: true}, "", 0)
 }
 
 // Feeds are the tokens of a principal's feeds, by id.

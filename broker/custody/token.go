@@ -37,8 +37,9 @@ var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(b
 // record is a token as it is stored.
 type record struct {
 	api.Token
-	Hash    []byte `json:"hash"` // SHA-256 of the secret
-	Removed bool   `json:"removed,omitzero"`
+	Hash    []byte            `json:"hash"`         // SHA-256 of the secret
+	Key     performatives.Key `json:"key,omitzero"` // that proved it, and with which it ends
+	Removed bool              `json:"removed,omitzero"`
 }
 
 // token is a token in memory.
@@ -104,7 +105,7 @@ func (c *Custody) admit(ctx context.Context, bearer string, feed bool) (Pass, er
 	if right := subtle.ConstantTimeCompare(hash[:], t.Hash) == 1; !right || !known || t.Feed != feed || t.over(now) {
 		return Pass{}, ErrToken
 	}
-	if !c.o.Registry.Registered(t.Agent) {
+	if !c.o.Registry.Registered(t.Agent) || c.outlived(t) {
 		return Pass{}, ErrToken
 	}
 	c.used(t, now)
@@ -120,7 +121,29 @@ func (c *Custody) ValidToken(ctx context.Context, id string) (bool, error) {
 		}
 		t, known = c.token(id)
 	}
-	return known && !t.over(c.o.Now()), nil
+	return known && !t.over(c.o.Now()) && !c.outlived(t), nil
+}
+
+// outlived reports whether a token was made by a proof with a key that is its principal's no more.
+func (c *Custody) outlived(t *token) bool {
+	if t.Key == "" {
+		return false
+	}
+	card, _ := c.o.Registry.Card(t.Agent)
+	return card.Key != t.Key
+}
+
+// endProofs removes the tokens of a principal that were made by proofs with another key than it has now.
+func (c *Custody) endProofs(ctx context.Context, a performatives.Agent) error {
+	for _, t := range c.tokensOf(a) {
+		if t.Removed || !c.outlived(t) {
+			continue
+		}
+		if err := c.removeToken(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func isID(s string) bool {
@@ -155,7 +178,7 @@ func (c *Custody) Prove(ctx context.Context, p api.ProveToken) (api.Token, error
 		return api.Token{}, err
 	}
 	id := sha256.Sum256(signed)
-	t, err := c.make(ctx, api.Token{ID: lower.EncodeToString(id[:idBytes]), Agent: p.Agent}, provenFor)
+	t, err := c.make(ctx, api.Token{ID: lower.EncodeToString(id[:idBytes]), Agent: p.Agent}, card.Key, provenFor)
 	if errors.Is(err, store.ErrKeyExists) {
 		return t, session.Refuse(session.Unauthorized, "the proof was used before: sign another timestamp")
 	}

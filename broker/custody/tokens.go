@@ -39,13 +39,13 @@ func (c *Custody) TokenAdd(ctx context.Context, _ api.Caller, q api.AddToken) (a
 	id := make([]byte, idBytes)
 	rand.Read(id)
 	t := api.Token{ID: lower.EncodeToString(id), Agent: agent, Name: q.Name, ReadOnly: q.ReadOnly, Sender: q.Sender}
-	return c.make(ctx, t, time.Duration(q.Lifetime)*time.Millisecond)
+	return c.make(ctx, t, "", time.Duration(q.Lifetime)*time.Millisecond)
 }
 
 const maxLifetime = 10 * 365 * 24 * time.Hour
 
-// make stores a new token.
-func (c *Custody) make(ctx context.Context, t api.Token, lifetime time.Duration) (api.Token, error) {
+// make stores a new token, which ends with the key that proved it, if one did.
+func (c *Custody) make(ctx context.Context, t api.Token, key performatives.Key, lifetime time.Duration) (api.Token, error) {
 	if err := c.room(ctx, t.Agent); err != nil {
 		return api.Token{}, err
 	}
@@ -58,7 +58,7 @@ func (c *Custody) make(ctx context.Context, t api.Token, lifetime time.Duration)
 	if lifetime > 0 {
 		t.Expires = now.Add(lifetime).Format(time.RFC3339)
 	}
-	if _, err := c.create(ctx, tokenPrefix+t.ID, record{Token: t, Hash: hash[:]}); err != nil {
+	if _, err := c.create(ctx, tokenPrefix+t.ID, record{Token: t, Hash: hash[:], Key: key}); err != nil {
 		return api.Token{}, err
 	}
 	t.Token = tokenStart + t.ID + "_" + secret
