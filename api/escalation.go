@@ -131,10 +131,10 @@ func (e *EscalationItem) Exactly(a *performatives.RulingsAuthority) *performativ
 	return &exact
 }
 
-// AsShown reports whether an approval that sets no bounds allows exactly what is at stake: a commitment that names no
-// proposal, or an amendment of one.
+// AsShown reports whether an approval that sets no bounds allows exactly what the escalation names: a commitment that names
+// no proposal, or an amendment of one.
 func (e *EscalationItem) AsShown() bool {
-	return e.TermsHash == "" && !e.Confirms() && e.Dispute == "" && e.Proposal != nil && e.Proposal.Terms != nil && (e.Proposal.Commitment != "" || e.Proposal.Reference != "")
+	return e.Reference != "" && e.TermsHash == "" && !e.Confirms() && e.Dispute == "" && e.Proposal != nil && e.Proposal.Terms != nil && (e.Proposal.Commitment != "" || e.Proposal.Reference != "")
 }
 
 // Confirms reports whether it asks to confirm what an agent has agreed to.

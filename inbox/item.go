@@ -46,6 +46,7 @@ type item struct {
 	Approves            bool           // and has neither voted nor escalated it
 	MayExactly          bool           // the reader may approve exactly the terms that were shown
 	MayAny              bool           // and without a bound
+	OnlyShown           bool           // what has no bound allows exactly what is at stake
 	Others              []api.Approver // colleagues who can approve what the reader cannot
 	Unseals             bool           // the reader may open something to the arbiter; the broker authorizes it anyway
 	Extent              string         // what the Approve form proposes: amount, terms or any; "" if the reader cannot approve
@@ -108,6 +109,7 @@ func asItem(it *api.EscalationItem, who *person, c *conversation) *item {
 	v.MayAny = it.You == nil || len(it.You.Limits) == 0
 	// Who has a ceiling needs an amount to compare, unless the rules need none.
 	v.MayExactly = it.TermsHash != "" && (v.MayAny || it.Amount != nil || it.Route != nil && it.Route.NonMonetary != "")
+	v.OnlyShown = it.AsShown()
 	v.Extent = v.extent()
 	if it.You != nil {
 		v.Ceilings = ceilings(it.You.Limits)
@@ -169,7 +171,7 @@ func (v *item) extent() string {
 	switch {
 	case v.MayExactly:
 		return "terms"
-	case v.AsShown() && v.MayAny:
+	case v.OnlyShown && v.MayAny:
 		return "any"
 	case v.Amount != nil || !v.MayAny && len(v.Paths) > 0:
 		return "amount"

@@ -107,8 +107,8 @@ func (r *Reader) free(e transcript.Entry) []Block {
 	if !is || !asked || !escalation.Approves(ruling.Decision) || ruling.Authority == nil && sealed {
 		return nil
 	}
-	if at, known := r.offers.refs[about]; known && ruling.Authority.Boundless() && (at.typ == "" || at.typ == performatives.Amendment) {
-		return nil // a commitment, or an amendment of one, as it was shown
+	if r.offers.refs[about].shown && ruling.Authority.Boundless() {
+		return []Block{{Line: []Span{said("exactly as it was shown")}}}
 	}
 	if ruling.Authority == nil {
 		return []Block{{Line: []Span{said("no bound")}}}

@@ -73,11 +73,12 @@ func (p Paper) Grant(a *performatives.RulingsAuthority, of AtStake) (lines []str
 	default:
 		lines = append(lines, "exactly other terms than these")
 	}
-	if len(lines) == 0 && of.Shown {
+	switch {
+	case len(lines) == 0 && of.Shown:
 		lines = append(lines, "exactly these terms")
-	} else if len(lines) == 0 {
+	case len(lines) == 0:
 		lines = append(lines, "no bound")
-	} else if a.TermsHash == "" {
+	case a.TermsHash == "":
 		free = mayChange(escalation.Free(a, of.Paths, of.Amount), of.More, label)
 	}
 	if a.Scope == performatives.ThreadScope {

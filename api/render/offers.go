@@ -24,6 +24,7 @@ type ref struct {
 	id, typ, schema string
 	entry           uint64
 	terms           []leaf
+	shown           bool // an approval without bounds is of exactly this
 }
 
 // A comparison is an offer's terms beside those of the offer before it.
@@ -57,7 +58,7 @@ func (o *offers) add(e transcript.Entry) comparison {
 	id := body.ID(e.Message.ID)
 	offering, is := body.(performatives.Offering)
 	if !is {
-		o.note(ref{id: id, entry: e.Stamp.Sequence})
+		o.note(ref{id: id, entry: e.Stamp.Sequence, shown: body.Act() == performatives.Commit && body.Refers() == ""})
 		return comparison{}
 	}
 	offer, replaced := offering.Offer(), body.Refers()
@@ -71,7 +72,7 @@ func (o *offers) add(e transcript.Entry) comparison {
 	}
 	o.newest[typ] = id
 	old, known := o.refs[before]
-	r := ref{id, typ, cmp.Or(offer.Schema, o.refs[replaced].schema), e.Stamp.Sequence, flatten(offer.Terms)}
+	r := ref{id, typ, cmp.Or(offer.Schema, o.refs[replaced].schema), e.Stamp.Sequence, flatten(offer.Terms), typ == performatives.Amendment}
 	o.note(r)
 	after, was := r.terms, old.terms
 	if id == o.invites {
