@@ -42,9 +42,7 @@ func TestAnActOutlastsARestart(t *testing.T) {
 		t.Errorf("the transcript has %d entries, want 3", got)
 	}
 	for _, want := range []string{"connection lost", "connected again"} {
-		if !strings.Contains(told.String(), want) {
-			t.Errorf("the log does not say %q:\n%s", want, told.String())
-		}
+		testkit.Eventually(t, "the log says "+want, func() bool { return strings.Contains(told.String(), want) })
 	}
 }
 
