@@ -115,6 +115,7 @@ func TestExactly(t *testing.T) {
 		"another amount":          {"price", `"9007199254740993"`, "", `{"price":"9007199254740992"}`, false},
 		"another, in an object":   {"price", `"1.10"`, "", `{"price":{"amount":"1.1000000000000000001"}}`, false},
 		"another, of many digits": {"price", `1`, "", `{"price":"1.000000000000000000001"}`, false},
+		"led astray":              {"price", `5`, "", `{"price":{"amount":"5"},"price.amount":{}}`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			authority := performatives.RulingsAuthority{Bounds: []performatives.RulingsBound{{TermPath: "terms." + c.path, Equals: jsontext.Value(c.equals), Currency: c.currency}}}

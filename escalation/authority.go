@@ -328,7 +328,7 @@ func (l limit) differs(v any) *Excess {
 		return nil
 	}
 	a, readable := amountOf(at, in, v, path)
-	if value, isNumber := number(only); isNumber && readable && a.Value == value && (!l.exact || l.same(v, a.Path, only)) &&
+	if value, isNumber := number(only); isNumber && readable && a.Value == value && (!l.exact || l.same(at, a.Path, only)) &&
 		(a.Currency == "" || l.Currency == "" || strings.EqualFold(a.Currency, l.Currency)) {
 		return nil
 	}
@@ -339,10 +339,13 @@ func (l limit) differs(v any) *Excess {
 	return excess
 }
 
-// same reports whether the number at a path is the only one that is allowed. A text of digits that is no amount, such as the
+// same reports whether a readable amount at a path is the only one that is allowed. A text of digits that is no amount, such as the
 // number of an account, is compared as a text: there, zeros at its start count, and 20 digits are no longer those of a double.
-func (l limit) same(v any, path string, only any) bool {
-	at, _, _ := performatives.Find(v, path)
+func (l limit) same(at any, path string, only any) bool {
+	if object, is := at.(map[string]any); is {
+		name, _ := sum(object)
+		at = object[name]
+	}
 	if _, is := only.(string); is && l.Currency == "" && !namesAmount(path[strings.LastIndexByte(path, '.')+1:]) {
 		return at == only
 	}
